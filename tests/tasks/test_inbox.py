@@ -298,3 +298,19 @@ def test_the_blocking_face_has_the_same_inbox(url: str) -> None:
         (item,) = app.inbox.page().items
         assert app.inbox.approve(item.id, by="ada").answer is not None
         assert app.inbox.count()["approval"] == 0
+
+
+async def test_a_task_that_an_operator_stopped_asks_nothing(url: str) -> None:
+    async with Perdure(url) as app:
+        handle = await app.start("a", ship, "Ship it?")
+        task = await app.tasks.handle(handle.id)
+        await task.pause("stopped for the night")
+        assert (await app.inbox.page()).items == [] and (await app.inbox.count())["input"] == 0
+        (item,) = await app.inbox.of("a")
+        assert (item.kind, item.text) == ("outside", "stopped for the night")
+        with pytest.raises(InvalidInput) as refused:
+            await app.inbox.answer(item.id, "go on")
+        assert refused.value.do == "resume the task"
+        await task.resume()
+        await app.run_until_paused("a", ship, "Ship it?")
+        assert (await only(app)).kind == "approval"

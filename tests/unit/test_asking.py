@@ -130,7 +130,10 @@ CASES: list[tuple[Any, list[Any], list[Any]]] = [
     (dict[str, int], [{}, {"a": 1}], [{"a": "x"}, []]),
     (Point, [{"x": 1}, {"x": 1, "y": 2}], [{}, {"x": "1"}, {"y": 1}, 5]),
     (Shape, [{"name": "n", "points": [{"x": 1}]}], [{"name": "n", "points": [{"x": "1"}]}, {"points": []}]),
-    (datetime, ["2026-03-01T12:00:00Z"], [5]),
+    (datetime, ["2026-03-01T12:00:00Z"], [5, "soon"]),
+    (list[datetime] | None, [None, ["2026-03-01T12:00:00Z"]], [["soon"]]),
+    (dict[str, tuple[int, datetime]], [{"a": [1, "2026-03-01T12:00:00Z"]}], [{"a": [1, "soon"]}]),
+    (Shape, [{"name": "n", "points": [], "at": "2026-03-01T12:00:00Z"}], [{"name": "n", "points": [], "at": "soon"}]),
     (tuple[int, str], [[1, "a"]], [[1], ["a", 1], [1, "a", 2]]),
 ]
 

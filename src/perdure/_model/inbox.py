@@ -19,7 +19,19 @@ Json = Any
 InboxKind = Literal["approval", "input", "effect", "credential"]
 INBOX_KINDS: tuple[InboxKind, ...] = get_args(InboxKind)
 PauseKind = Literal[
-    "approval", "input", "effect", "credential", "callback", "poll", "timer", "rate_limit", "task", "signal", "yield"
+    "approval",
+    "input",
+    "effect",
+    "credential",
+    "callback",
+    "poll",
+    "timer",
+    "rate_limit",
+    "task",
+    "signal",
+    "yield",
+    "diverged",  # its code does not fit its journal
+    "outside",  # an operator stopped the task, and asks nothing
 ]
 _OTHER_NAMES: Mapping[str, PauseKind] = {"wait": "timer"}
 

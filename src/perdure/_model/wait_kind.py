@@ -6,13 +6,11 @@ reason of a task that an operator has stopped, and of one whose code no longer f
 
 from __future__ import annotations
 
-from typing import Literal
-
 from perdure._model.inbox import INBOX_KINDS, PauseKind, pause_kind
 from perdure._model.pause import Pause
 from perdure._model.question import of_pause
 
-WaitKind = PauseKind | Literal["diverged", "outside"]
+WaitKind = PauseKind
 # A person ends these.
 FOR_YOU: frozenset[str] = frozenset(INBOX_KINDS)
 # Something else ends these, and a worker notices.

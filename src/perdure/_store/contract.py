@@ -401,6 +401,8 @@ class AskingTask(NamedTuple):
     due_at: int | None
     updated_at: int
     function: str | None
+    host: str | None  # of the latest attempt, as the process behind it
+    pid: int | None
     number: int | None
 
 

@@ -34,7 +34,10 @@ def inbox_tasks(tables: Tables, p: Params) -> list[Row]:
         if is_wanted and place > (p["expires"], p["asked"], p["uid"]):
             numbers = [one.number for one in tables.events.get(task.uid, {}).values() if one.kind == "paused"]
             row = (task.uid, task.id, task.pause_reason, task.pause, task.due_at, task.updated_at)
-            found.append((place, (*row, _function(tables, task.uid), max(numbers, default=None))))
+            attempts = tables.attempts.get(task.uid, {})
+            latest = attempts[max(attempts)] if attempts else None
+            process = (None, None) if latest is None else (latest.host, latest.pid)
+            found.append((place, (*row, _function(tables, task.uid), *process, max(numbers, default=None))))
     return [row for _, row in sorted(found)][: p["limit"]]
 
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 from perdure._ground.reach import new_secret
 from perdure._model import FINISHED, CallbackToken, Event, InboxItem, Pause
-from perdure._store import AskingTask, EventRow, PauseRow, Store, TaskRow
+from perdure._store import AskingTask, AttemptRow, EventRow, PauseRow, Store, TaskRow
 from perdure._tasks import records
 from perdure._tasks.core import attach
-from perdure._tasks.inbox.items import ended_item, paused_item, takes_answer, task_item
+from perdure._tasks.inbox.items import ended_item, paused_item, task_item
 from perdure._tasks.inbox.pause_ids import PauseId, read_pause_id
 from perdure._tasks.once import Once
 from perdure._tasks.pauses.callbacks import TOPIC as CALLBACK_TOPIC
@@ -67,13 +67,15 @@ async def _find_pause(store: Store, task: TaskRow, place: PauseId, pause_id: str
     if not events or (events[0].number, events[0].kind) != (place.number, "paused"):
         raise _not_found(store, pause_id)
     end = next((event for event in events[1:] if event.kind in _ENDS), None)
-    return _pause_of(store, task, events[0], end, function)
+    return await _pause_of(store, task, events[0], end, function)
 
 
-def _pause_of(store: Store, task: TaskRow, began: Event, end: Event | None, function: str) -> InboxItem:
+async def _pause_of(store: Store, task: TaskRow, began: Event, end: Event | None, function: str) -> InboxItem:
     if end is None and task.status == "paused" and task.pause is not None and task.pause_reason is not None:
-        asking = (task.uid, task.id, task.pause_reason, task.pause, task.due_at, task.updated_at, function)
-        return task_item(store, AskingTask(*asking, began.number))
+        attempts = await store.rows(AttemptRow, "read_attempts", uid=task.uid)
+        host, pid = (attempts[-1].host, attempts[-1].pid) if attempts else (None, None)
+        columns = (task.uid, task.id, task.pause_reason, task.pause, task.due_at, task.updated_at, function)
+        return task_item(store, AskingTask(*columns, host, pid, began.number))
     return ended_item(task, began, end, function)
 
 
@@ -90,7 +92,7 @@ async def all_of(store: Store, task: TaskRow) -> Sequence[InboxItem]:
     for at, event in enumerate(events):
         if event.kind == "paused" and not (function and _message(event) in texts):
             end = next((one for one in events[at + 1 :] if one.kind in _ENDS), None)
-            by_itself.append(_pause_of(store, task, event, end, function))
+            by_itself.append(await _pause_of(store, task, event, end, function))
     return sorted([*asked, *by_itself], key=lambda item: item.asked_at)
 
 
@@ -154,11 +156,20 @@ def _require_open(found: Found) -> None:
         )
 
 
+_WAYS = {
+    "approval": "approve or reject it",
+    "input": "answer it",
+    "credential": "answer it",
+    "effect": "settle it as done, retry or fail",
+    "outside": "resume the task",
+    "diverged": "put the code back as it was, then resume the task",
+}
+
+
 def _require_kind(found: Found, kinds: Sequence[str], value: Json) -> None:
     item = found.item
     if item.kind not in kinds:
-        ways = {"approval": "approve or reject it", "effect": "settle it as done, retry or fail"}
-        raise InvalidInput(f"{item.text!r:.200} is of the kind {item.kind}", do=ways.get(item.kind, "answer it"))
+        raise InvalidInput(f"{item.text!r:.200} is of the kind {item.kind}", do=_WAYS.get(item.kind, "wait"))
     if item.unreadable:
         raise Conflict(f"the question cannot be read: {item.unreadable}", kept="the question as it is")
     is_over = item.kind == "effect" and found.task.status in FINISHED
@@ -173,8 +184,6 @@ async def _write(store: Store, found: Found, value: Json, *, by: str, comment: s
     if found.question is None:
         assert task.pause is not None
         pause: Pause = store.unseal(task.uid, "pause", task.pause, Pause)
-        if not takes_answer(pause.details):
-            raise InvalidInput(f"no answer ends the pause {pause.message!r:.200}", do="resume the task")
         handle = await attach(store, task.uid)
         return await end_pause(handle, task, pause, value, by=by, comment=comment, once=once)
     question = as_question(store, task.id, task.uid, found.question[:6])

@@ -13,6 +13,7 @@ from perdure._model import (
     Pause,
     UncertainCall,
     answer_of,
+    kind_of_pause,
     of_pause,
     otherwise_of,
     pause_kind,
@@ -119,17 +120,14 @@ def task_item(store: Store, row: AskingTask) -> InboxItem:
     except _UNREADABLE as error:
         kind: Any = "approval" if row.pause_reason == "human_approval" else "input"
         return InboxItem(**known, kind=kind, text="", asked_at=moment(row.updated_at), unreadable=error.what)
-    return InboxItem(**known, **_of_pause(pause))
+    return InboxItem(**known, **_of_pause(pause, row))
 
 
-def takes_answer(details: Mapping[str, Any]) -> bool:
-    """Whether an answer lets the task go on. One whose code does not fit its journal needs other code first."""
-    return "diverged" not in details
-
-
-def _of_pause(pause: Pause) -> dict[str, Any]:
+def _of_pause(pause: Pause, row: AskingTask) -> dict[str, Any]:
     asked = of_pause(pause)
-    kind = pause_kind(asked, None, pause.details)
+    by = (pause.by.get("host"), pause.by.get("pid"))
+    is_foreign = bool(row.function) or (row.host is not None and by != (row.host, row.pid))
+    kind = kind_of_pause(pause, is_foreign=is_foreign, is_looked_at=row.due_at is not None)
     return {
         "kind": kind,
         "text": pause.message if kind == "credential" else str(pause.payload.get("question") or pause.message),

@@ -11,9 +11,9 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from perdure._model import INBOX_KINDS, InboxItem, InboxKind, Page
+from perdure._model import INBOX_KINDS, InboxItem, InboxKind, Page, PauseKind
 from perdure._store import AskingTask, Engine, QuestionRow, Store
-from perdure._tasks.inbox.items import question_item, takes_answer, task_item
+from perdure._tasks.inbox.items import question_item, task_item
 from perdure.errors import InvalidInput
 
 MOST = 1000
@@ -53,7 +53,7 @@ async def read_page(
     while True:
         found = await store.read(partial(_read, store, kinds, only, after, limit + 1))
         for place, item in found:
-            if item.kind in kinds and takes_answer(item.details):
+            if item.kind in kinds:
                 if len(items) == limit:
                     return Page(items, _cursor(after))
                 items.append(item)
@@ -100,22 +100,24 @@ def _or_never(moment: int | None) -> int:
 
 
 async def count(store: Store) -> dict[InboxKind, int]:
-    """How many of each kind are open."""
+    """How many of each kind are open. Of tasks that are paused for an input by themselves, what they ask for is sealed:
+    the first thousand are looked into, and the rest count as inputs."""
     found: dict[InboxKind, int] = dict.fromkeys(INBOX_KINDS, 0)
-    credentials = await store.read(lambda engine: _credentials(store, engine))
-    for name, number in await store.query("count_inbox", namespace=store.namespace):
+    rows = await store.query("count_inbox", namespace=store.namespace)
+    for name, number in rows:
         found[_KINDS[name]] += number
-    found["credential"] = credentials
-    found["input"] = max(found["input"] - credentials, 0)
+    if any(name == "human_input" for name, _ in rows):
+        for kind in await store.read(lambda engine: _kinds_of_inputs(store, engine)):
+            found["input"] -= kind != "input"
+            if kind == "credential":
+                found["credential"] += 1
     return found
 
 
-def _credentials(store: Store, engine: Engine) -> int:
-    """How many tasks wait for a credential, among the first that are paused by themselves."""
+def _kinds_of_inputs(store: Store, engine: Engine) -> list[PauseKind]:
     here = {"namespace": store.namespace, "only": None, "limit": MOST, **_FIRST._asdict()}
     rows = [AskingTask(*row) for row in engine.query("inbox_tasks", {**here, "reasons": "human_input"})]
-    items = [task_item(store, row) for row in rows]
-    return sum(item.kind == "credential" for item in items)
+    return [task_item(store, row).kind for row in rows]
 
 
 # ── cursors ──────────────────────────────────────────────────────────────────────────────────────

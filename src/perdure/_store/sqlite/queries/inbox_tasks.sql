@@ -2,8 +2,11 @@
 -- to be looked at first, then the longest unchanged; after a place in that order. `number` is that of the event that
 -- paused the task: it tells this pause from the others of the task.
 SELECT tasks.uid, tasks.id, tasks.pause_reason, tasks.pause, tasks.due_at, tasks.updated_at, calls.function,
+       latest.host, latest.pid,
        (SELECT number FROM events WHERE task_uid = tasks.uid AND kind = 'paused' ORDER BY number DESC LIMIT 1) AS number
 FROM tasks INDEXED BY tasks_asking LEFT JOIN calls ON calls.task_uid = tasks.uid
+     LEFT JOIN attempts AS latest ON latest.task_uid = tasks.uid
+       AND latest.number = (SELECT max(number) FROM attempts WHERE task_uid = tasks.uid)
 WHERE
 --> asking_task
   AND (COALESCE(tasks.due_at, 9007199254740991), tasks.updated_at, tasks.uid) > (:expires, :asked, :uid)
