@@ -7,7 +7,7 @@ import pytest
 
 from perdure import Perdure, durable, step
 from perdure.server.live import Pace
-from tests.server.streaming import PATIENCE, a_server, hearing, until
+from tests.server.streaming import PATIENCE, Heard, a_server, hearing, until
 
 
 @step
@@ -33,6 +33,34 @@ async def test_a_stream_tells_of_tasks_that_change(url):
             await task.cancel()
             await task.delete()
             assert until(heard, "gone").data["uid"] == task.uid
+
+
+async def test_a_stream_tells_what_waits_for_people_and_what_was_decided(url):
+    with a_server(url) as (address, _), hearing(address, "/v1/stream?topics=inbox") as heard:
+        assert until(heard, "inbox").data["count"]["approval"] == 0
+        async with Perdure(url) as app:
+            task = await app.tasks.create("deploy", state={})
+            await task.pause("Ship?", reason="human_approval")
+            opened = until(heard, "inbox").data
+            assert (opened["count"]["approval"], [one["text"] for one in opened["opened"]]) == (1, ["Ship?"])
+            await app.inbox.approve(opened["opened"][0]["id"], by="ada")
+            closed = until(heard, "inbox").data
+            assert closed["count"]["approval"] == 0
+            assert closed["closed"] == [{"id": opened["opened"][0]["id"], "by": "ada", "choice": "approve"}]
+
+
+async def test_a_stream_tells_the_situation_of_a_task_with_the_ways_a_caller_has(url):
+    with a_server(url) as (address, _):
+        async with Perdure(url) as app:
+            task = await app.tasks.create("deploy", state={})
+            with hearing(address, "/v1/stream?topics=task:deploy,operate") as heard:
+                first = until(heard, "situation").data
+                assert first["uid"] == task.uid and any(way["allowed"] for way in first["situation"]["ways"])
+                await task.pause("Ship?", reason="human_approval")
+                tasks = (one.data["task"] for one in heard if one.event == "task")
+                assert next(task for task in tasks if task["status"] == "paused")["situation"]["you"] == 1
+                found = until(heard, "situation").data["situation"]
+                assert (found["say"], found["you"]) == ("Ship?", 1)
 
 
 async def test_a_stream_resumes_after_the_last_message(quick_url):
@@ -88,7 +116,7 @@ async def test_the_stream_of_a_task_tells_progress_and_what_comes_later(url):
 
 async def test_a_stream_tells_a_caller_without_data_read_nothing_that_agents_wrote(url):
     secret = "MARKER"
-    topics = "tasks,task:job,journal:job,units:job"
+    topics = "tasks,inbox,operate,task:job,journal:job,units:job"
     with a_server(url, frozenset({"tasks:read"})) as (address, _):
         async with Perdure(url) as app:
             task = await app.tasks.create("job", state={"a": secret})
@@ -97,9 +125,13 @@ async def test_a_stream_tells_a_caller_without_data_read_nothing_that_agents_wro
                 hearing(address, "/v1/tasks/job/stream") as one,
             ):
                 await task.mark_progress("copy", cursor=secret)
+                await task.pause(secret, reason="human_approval", payload={"note": secret})
+                told = [*through(all_of_it, "inbox"), *through(all_of_it, "inbox")]
+                await task.resume()
                 await task.fail({"type": "Oops", "message": secret})
-                told = [next(heard) for heard in (all_of_it, one) for _ in range(3)]
-                assert until(all_of_it, "event", uid=task.uid)
+                await task.delete()
+                told += [*through(all_of_it, "gone"), *through(one, "gone")]
+                assert {"inbox", "task", "event", "progress", "situation"} <= {message.event for message in told}
                 assert secret not in str(told)
 
 
@@ -140,6 +172,14 @@ def test_a_credential_has_so_many_streams_and_gets_them_back(quick_url):
 def test_a_topic_that_is_not_there_is_refused(quick_url, topics):
     with a_server(quick_url) as (address, _), httpx2.Client(trust_env=False) as client:
         assert client.get(f"{address}/v1/stream?topics={topics}").status_code in (400, 404)
+
+
+def through(heard, event: str) -> list[Heard]:
+    """All that comes, up to the first event of this name."""
+    found = [next(heard)]
+    while found[-1].event != event:
+        found.append(next(heard))
+    return found
 
 
 def until_comment(heard) -> bool:

@@ -13,6 +13,11 @@ How to add something, by kind (paths are below assets/):
     an API call   app/api.js `get(path)`, `send(method, path, body)`: errors become `Problem` with detail, kept, do.
                   What several parts show lives in a signal of app/store.js, keyed by uid
     live data     app/stream.js `follow(topics, handlers)` inside an effect of the page; it ends with the page
+    a value       app/values/value.js `Value`: any JSON, for reading. app/forms/form.js `Form`: any schema, for writing
+    a dialog      app/dialog.js `openDialog(Component, props)`, whose component draws a `Dialog`; verbs of a task are
+                  opened by app/task/verbs.js `openVerb(verb, {task, record, onDone})`
+    a key         app/keys.js `useKeys({j: …})` inside a component
+    the terminal  frame/*.js and terminal.html run in a frame of their own origin; they import nothing of app/
     a style       css/NAME.css, named by the page with `wear("NAME")`; colours only from css/tokens.css
     an icon       app/icons.js: a path of 16 units, stroked with currentColor
 

@@ -21,14 +21,17 @@ from perdure.errors import PerdureError
 from perdure.server.live.messages import Buffer, Message
 from perdure.server.live.sources import (
     CountChanges,
+    InboxChanges,
     JournalEntries,
     News,
     Source,
     TaskChanges,
     TaskEvents,
     UnitChanges,
+    WorkerChanges,
 )
 from perdure.server.live.task_watch import TaskWatch
+from perdure.server.requests import Caller
 
 if TYPE_CHECKING:
     from perdure._app import Perdure
@@ -52,7 +55,7 @@ class Feed:
 
     def __init__(self, app: Perdure, clock: Clock) -> None:
         self.app, self.id = app, secrets.token_hex(6)
-        self._changes = TaskChanges(app, clock)
+        self._changes = TaskChanges(app, clock, self._audiences)
         self._sources: dict[str, Source] = {"tasks": self._changes}
         self._due: dict[str, float] = {}
         self._listeners: dict[str, set[Buffer]] = {}
@@ -70,6 +73,10 @@ class Feed:
     def has_listeners(self) -> bool:
         return bool(self._listeners or self._watches)
 
+    def _audiences(self) -> set[bool]:
+        """Whether there are listeners with `data:read`, and whether there are any without."""
+        return {buffer.caller.reads_data for buffers in self._listeners.values() for buffer in buffers}
+
     @property
     def is_over(self) -> bool:
         """Whether it has stopped looking, so that a client that comes now needs another one."""
@@ -77,11 +84,11 @@ class Feed:
 
     @asynccontextmanager
     async def listening(
-        self, topics: Mapping[str, Task | None], *, after: str | None, reads_data: bool
+        self, topics: Mapping[str, Task | None], *, after: str | None, caller: Caller
     ) -> AsyncIterator[Buffer]:
         """A buffer that gets what these topics tell: a topic of one task comes with that task. `after` is the id of the
         last message that the client has had; if it is still known, the buffer begins with what came since."""
-        buffer = Buffer(reads_data)
+        buffer = Buffer(caller)
         self._join(buffer, topics, after)
         try:
             await self._begin()
@@ -112,16 +119,20 @@ class Feed:
     async def _open(self, topic: str, task: Task | None) -> None:
         """Have the topic's source looked at; when this returns, it has noted how things stand."""
         async with self._opening:
-            if topic in self._sources or (task is None and topic != "counts"):
+            if topic in self._sources or (source := self._source(topic, task)) is None:
                 return
-            source: Source = (
-                CountChanges(self.app, self._changes)
-                if task is None
-                else _OF_A_TASK[topic.partition(":")[0]](self.app, task)
-            )
             await source.look(asyncio.get_running_loop().time())
             if topic in self._listeners:
                 self._sources[topic] = source
+
+    def _source(self, topic: str, task: Task | None) -> Source | None:
+        if task is not None:
+            return _OF_A_TASK[topic.partition(":")[0]](self.app, task)
+        if topic == "counts":
+            return CountChanges(self.app, self._changes)
+        if topic == "inbox":
+            return InboxChanges(self.app, self._changes)
+        return WorkerChanges(self.app) if topic == "operate" else None
 
     async def current(self, topics: Collection[str]) -> list[Message]:
         """What a listener that has just come is told at once."""

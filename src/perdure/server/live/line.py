@@ -28,7 +28,7 @@ class OpenLine:
         self._ask, self._server, self._loop = ask, ask.server, asyncio.get_running_loop()
         self._pace = ask.server.live.pace
         self._beat, self._check = self._loop.time() + self._pace.beat, self._loop.time() + self._pace.check
-        self.reads_data = ask.caller.reads_data
+        self.caller = ask.caller
         self.is_over = False
 
     @property
@@ -49,7 +49,7 @@ class OpenLine:
             caller = await self._ask.renew() if self._ask.renew is not None else self._ask.caller
             if caller is None:
                 return self._last("end", {"why": "this credential may not listen any more"})
-            if (caller.namespace, caller.reads_data) != (self._ask.caller.namespace, self.reads_data):
+            if (caller.namespace, caller.scopes) != (self.caller.namespace, self.caller.scopes):
                 return self._last("bye", {"why": "the credential gives something else now; come back"})
         if now >= self._beat:
             self._beat = now + self._pace.beat

@@ -1,6 +1,6 @@
 """Messages of a stream, and the buffer that each client has.
 
-A message is encoded once for all clients that may read data, and once for all that may not. A buffer holds the newest
+A message is encoded once for all clients with the same scopes. A buffer holds the newest
 message about each thing. One that overflows is emptied, and its client is told to read the page again: memory is
 bounded, and a slow client sees what is true now, never a backlog.
 """
@@ -16,34 +16,35 @@ from typing import Any
 from perdure.server.encoding import to_json
 from perdure.server.requests import Caller
 
-# Whom a message is made for: those who may read what agents wrote, and those who may not.
-_READER = Caller("", frozenset({"data:read"}), "", "nobody")
-_OTHER = Caller("", frozenset(), "", "nobody")
 MOST_MESSAGES, MOST_BYTES = 512, 512 * 1024
 
 
 class Message:
-    """One thing to tell. `make` gives its value for a caller with `data:read`, or for one without."""
+    """One thing to tell. `make` gives its value for a caller, as far as that one may know it."""
 
-    __slots__ = ("_encoded", "_make", "about", "event")
+    __slots__ = ("_encoded", "_is_personal", "_make", "about", "event")
 
-    def __init__(self, event: str, about: Hashable, make: Callable[[Caller], Any]) -> None:
-        """In a buffer it takes the place of an older message about the same thing."""
-        self.event, self.about, self._make = event, about, make
-        self._encoded: dict[bool, bytes] = {}
+    def __init__(
+        self, event: str, about: Hashable, make: Callable[[Caller], Any], *, is_personal: bool = False
+    ) -> None:
+        """In a buffer it takes the place of an older message about the same thing. One that is not personal says the
+        same to all callers with the same scopes."""
+        self.event, self.about, self._make, self._is_personal = event, about, make, is_personal
+        self._encoded: dict[Hashable, bytes] = {}
 
-    def data(self, *, reads_data: bool) -> bytes:
-        found = self._encoded.get(reads_data)
+    def data(self, caller: Caller) -> bytes:
+        key = caller if self._is_personal else caller.scopes
+        found = self._encoded.get(key)
         if found is None:
-            found = self._encoded[reads_data] = to_json(self._make(_READER if reads_data else _OTHER))
+            found = self._encoded[key] = to_json(self._make(caller))
         return found
 
 
 class Buffer:
     """What one client has yet to be sent."""
 
-    def __init__(self, reads_data: bool) -> None:
-        self.reads_data = reads_data
+    def __init__(self, caller: Caller) -> None:
+        self.caller = caller
         self.begins_at = ""  # the id of the last message before those that come into it
         self.is_resumed = False
         self.woken = asyncio.Event()
@@ -76,7 +77,7 @@ class Buffer:
         return why, kept
 
     def _length(self, message: Message) -> int:
-        return len(message.data(reads_data=self.reads_data))
+        return len(message.data(self.caller))
 
 
 def sse(event: str, data: bytes, id: str = "") -> bytes:

@@ -21,12 +21,13 @@ from perdure.server.table import Route
 
 _MOST_TOPICS = 16
 _EVENT_OF = {"events": "event", "entries": "entries", "progress": "progress"}
-_OF_ALL = ("counts", "tasks")
+_OF_ALL = ("counts", "inbox", "operate", "tasks")
 _OF_A_TASK = ("task", "journal", "units")
 
 
 class TopicQuery(Strict, frozen=True, kw_only=True):
-    """`topics` are separated by commas: `tasks`, `counts`, `task:<task>`, `journal:<task>`, `units:<task>`."""
+    """`topics` are separated by commas: `tasks`, `counts`, `inbox`, `operate`, `task:<task>`, `journal:<task>` and
+    `units:<task>`."""
 
     topics: tuple[str, ...] = ()
     after: str | None = None  # an id of this stream; the header Last-Event-ID says the same
@@ -48,7 +49,7 @@ async def follow_changes(ask: Ask[TopicQuery, None]) -> Streamed:
     async with AsyncExitStack() as stack:
         stack.enter_context(ask.server.live.rooms.place_for(ask.caller))
         feed = ask.server.live.feed_of(ask.caller.namespace, ask.app)
-        listening = feed.listening(topics, after=_after(ask), reads_data=ask.caller.reads_data)
+        listening = feed.listening(topics, after=_after(ask), caller=ask.caller)
         buffer = await stack.enter_async_context(listening)
         return Streamed(Lasting(_changes(ask, feed, buffer, topics), stack.pop_all()), MEDIA, headers=HEADERS)
 
@@ -60,11 +61,11 @@ async def _changes(
     yield line.hello({"feed": feed.id, "resumed": buffer.is_resumed}, buffer.begins_at)
     if not buffer.is_resumed:
         for message in await feed.current(topics):
-            yield sse(message.event, message.data(reads_data=line.reads_data))
+            yield sse(message.event, message.data(line.caller))
     while not line.is_over:
         why, found = buffer.take()
         pieces = [sse("reset", to_json({"why": why}))] if why else []
-        pieces += [sse(one.event, one.data(reads_data=line.reads_data), id) for id, one in found]
+        pieces += [sse(one.event, one.data(line.caller), id) for id, one in found]
         pieces.append(await line.duties())
         if sent := b"".join(pieces):
             yield sent
@@ -108,7 +109,7 @@ async def follow_task(ask: Ask[PlaceQuery, None]) -> Streamed:
         feed = ask.server.live.feed_of(ask.caller.namespace, ask.app)
         watch = await stack.enter_async_context(feed.watching(task))
         place = await _place(ask, watch)
-        listening = feed.listening({f"progress:{task.uid}": None}, after=None, reads_data=ask.caller.reads_data)
+        listening = feed.listening({f"progress:{task.uid}": None}, after=None, caller=ask.caller)
         buffer = await stack.enter_async_context(listening)
         return Streamed(Lasting(_happenings(ask, task, watch, buffer, place), stack.pop_all()), MEDIA, headers=HEADERS)
 
@@ -136,7 +137,7 @@ async def _happenings(
         told = [(str(at), one) for at, one in batch.items] if batch else []
         told += [("", one) for _, one in buffer.take()[1]]
         place = batch.after if batch else place
-        pieces = [sse(one.event, one.data(reads_data=line.reads_data), id) for id, one in told if one.event in wanted]
+        pieces = [sse(one.event, one.data(line.caller), id) for id, one in told if one.event in wanted]
         pieces.append(await line.duties())
         if sent := b"".join(pieces):
             yield sent
@@ -147,7 +148,7 @@ ROUTES = (
         method="GET",
         path="/v1/stream",
         handler=follow_changes,
-        does="What changes, as server-sent events: tasks, counts, and the events, journals and units of single tasks.",
+        does="What changes, as server-sent events: tasks, counts, the inbox, workers, and more of single tasks.",
         scopes=("tasks:read",),
         query=TopicQuery,
         statuses=(429,),
