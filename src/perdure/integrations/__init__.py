@@ -1,6 +1,7 @@
 """perdure under the frameworks that people write agents with. Each adapter is a module of its own, and an extra:
 
 perdure.integrations.langgraph      pip install 'perdure[langgraph]'
+perdure.integrations.pydantic_ai    pip install 'perdure[pydantic-ai]'
 
 An adapter uses the framework's public API only, and is imported only by the programs that use it.
 """

@@ -1,0 +1,34 @@
+"""A Pydantic AI agent that is killed repeats nothing that was finished, and asks about what was cut off."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integrations.crash_kit import Lives
+from tests.integrations.pydantic_ai.agents import NAMES, clerk_life
+
+WARM = ("tests.integrations.pydantic_ai.agents",)
+
+
+@pytest.mark.req("R150")
+def test_nothing_finished_is_repeated_wherever_the_agent_dies(lives: Lives) -> None:
+    lives.die_at(clerk_life, ["look 2", "asked", "asked"])
+    result, names = lives.live(clerk_life, ["approve"])
+    assert result == "done" and names == sorted(NAMES)
+    counts = lives.ledger.counts()
+    assert counts["look 1"] <= 2 and counts["look 2"] == 2  # parallel steps: the cut-off one runs again
+    assert counts["model 0"] == counts["pay"] == counts["refund"] == counts["model 3"] == 1
+    assert counts["model 1"] == 2  # the first one was refused by a rate limit: the task paused, and asked again
+
+
+def test_an_effect_that_was_cut_off_is_in_the_inbox(lives: Lives) -> None:
+    lives.die_at(clerk_life, ["pay"])
+    assert lives.live(clerk_life) == "effect"
+    assert lives.live(clerk_life, ["done", "approve"])[0] == "done"
+    assert lives.ledger.counts()["pay"] == 1
+
+
+def test_a_rejected_call_is_told_to_the_model(lives: Lives) -> None:
+    assert lives.live(clerk_life) == "approval"
+    assert lives.live(clerk_life, ["reject"])[0] == "done"
+    assert lives.ledger.counts()["refund"] == 0
