@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -53,8 +54,12 @@ async def request(
         lines.append(("content-type", "application/json"))
     sent: list[dict[str, Any]] = []
 
+    bodies = [content]
+
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": content}
+        if not bodies:
+            await asyncio.Event().wait()  # the client stays, and sends nothing more
+        return {"type": "http.request", "body": bodies.pop()}
 
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)

@@ -8,7 +8,7 @@ from perdure._worker.registration import DRAIN
 from perdure._worker.spawn_hook import Hook
 from perdure._worker.webhooks import WebhookDuty, sender_of
 from perdure._worker.worker import Settings, Worker
-from perdure._worker.worker_records import WorkerRecord, Workers, WorkerState
+from perdure._worker.worker_records import QueueRecord, WorkerRecord, Workers, WorkerState
 
 __all__ = [
     "DRAIN",
@@ -20,6 +20,7 @@ __all__ = [
     "Settings",
     "WebhookDuty",
     "Worker",
+    "QueueRecord",
     "WorkerRecord",
     "WorkerState",
     "Workers",

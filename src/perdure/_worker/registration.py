@@ -12,8 +12,10 @@ from datetime import timedelta
 
 import perdure
 from perdure._durable import announcement, known_versions
+from perdure._ground.json_values import plain
 from perdure._store import WorkerRow, Write
 from perdure._tasks import Tasks, checks, store_of
+from perdure._worker.queues import Queues
 
 LOOK = timedelta(seconds=0.3)
 # The request to a worker, and its reply once it claims no more tasks.
@@ -23,9 +25,16 @@ DRAIN, DRAINING = "drain", "draining"
 class Registration:
     name = "registration"
 
-    def __init__(self, tasks: Tasks, queues: Sequence[str], concurrency: int, drain: Callable[[], None]) -> None:
+    def __init__(
+        self, tasks: Tasks, queues: Sequence[str], concurrency: int, limits: Queues, drain: Callable[[], None]
+    ) -> None:
         self._store, self._drain = store_of(tasks), drain
-        self._about = {"queues": list(queues), "concurrency": concurrency, "perdure": perdure.__version__}
+        self._about = {
+            "queues": list(queues),
+            "concurrency": concurrency,
+            "limits": {name: plain(limits[name]) for name in queues if name in limits},
+            "perdure": perdure.__version__,
+        }
         self._said = ""
         self._known: list[tuple[str, int, bool]] = []
         self._takes: list[list[object]] = []

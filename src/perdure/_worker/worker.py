@@ -70,7 +70,9 @@ class Worker:
     def __init__(self, tasks: Tasks, settings: Settings) -> None:
         self._tasks, self._settings = tasks, settings
         self._store = store_of(tasks)
-        self._registration = Registration(tasks, settings.queues, settings.concurrency, self.ask_to_drain)
+        self._registration = Registration(
+            tasks, settings.queues, settings.concurrency, settings.limits, self.ask_to_drain
+        )
         self._reaper = Reaper(tasks, self.ring, SpawnHook(settings.spawn) if settings.spawn is not None else None)
         queues, limits = settings.queues, settings.limits
         self._claimer = Claimer(tasks, settings.concurrency, queues, limits, lambda: self._reaper.workers)

@@ -6,7 +6,7 @@ Owns what is said of a process. Whether its tasks are given to others is for the
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from msgspec import Struct
 from perdure._ground.clock import moment
 from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.ids import Process, is_proven_dead
-from perdure._model import Holder, Sighting
+from perdure._model import Holder, Sighting, TaskFilter
 from perdure._store import Store, WorkerRow
 from perdure._tasks import Tasks, is_holder, store_of
 from perdure._worker.drain import ask_to_drain, until_drained
@@ -43,13 +43,28 @@ class WorkerRecord(Struct, frozen=True, kw_only=True):
     functions: Sequence[str]
     version: str  # of perdure
     wish: str  # "drain" when it is asked to stop, "draining" once it takes no more tasks
+    limits: Mapping[str, Mapping[str, Any]] = {}  # of queues, as its code has them
+
+
+class QueueRecord(Struct, frozen=True, kw_only=True):
+    """One queue: its limits as workers announce them, and the open tasks in it."""
+
+    name: str
+    workers: int  # live ones that take tasks from it
+    in_use: int  # tasks that a process works on
+    waiting: int  # tasks that may begin, and that no process works on
+    oldest: datetime | None  # when the oldest waiting one last changed
+    concurrency: int | None
+    per_key: int | None
+    rate: Sequence[Any] | None
+    approximate: bool  # only the newest 1,000 open tasks were looked at
 
 
 class Workers:
     """The processes that use a store."""
 
     def __init__(self, tasks: Tasks) -> None:
-        self._store = store_of(tasks)
+        self._tasks, self._store = tasks, store_of(tasks)
         self._seen: dict[str, Sighting] = {}
 
     async def list(self) -> Sequence[WorkerRecord]:
@@ -65,6 +80,30 @@ class Workers:
             is_silent = sighting.is_over(now, lease) and _has_to_beat(row)
             records.append(_record(self._store, row, age, is_silent))
         return records
+
+    async def queues(self) -> Sequence[QueueRecord]:
+        """The queues that live workers take tasks from, or that open tasks wait in."""
+        workers = [one for one in await self.list() if one.is_worker and one.state != "dead"]
+        names = {name for one in workers for name in one.queues} | set((await self._tasks.facets()).queues)
+        held = {row[1] for row in await self._store.query("read_held")}
+        return [await self._queue(name, workers, held) for name in sorted(names)]
+
+    async def _queue(self, name: str, workers: Sequence[WorkerRecord], held: Collection[str]) -> QueueRecord:
+        wanted = TaskFilter(queue=name, status=["pending", "running"])
+        page = await self._tasks.page(wanted, limit=1000)
+        waiting = [one.updated_at for one in page.items if one.uid not in held and one.status == "running"]
+        limits = next((one.limits[name] for one in workers if name in one.limits), {})
+        return QueueRecord(
+            name=name,
+            workers=sum(name in one.queues for one in workers),
+            in_use=sum(one.uid in held for one in page.items),
+            waiting=len(waiting),
+            oldest=min(waiting, default=None),
+            concurrency=limits.get("concurrency"),
+            per_key=limits.get("per_key"),
+            rate=limits.get("rate"),
+            approximate=page.cursor is not None or page.approximate,
+        )
 
     async def drain(self, ids: Collection[str], *, wait: Duration | None = None) -> Sequence[WorkerRecord]:
         """Ask these workers to stop: they give their tasks back at the next safe point, and take no new ones.
@@ -113,6 +152,7 @@ def _record(store: Store, row: WorkerRow, age: timedelta | None, is_silent: bool
         functions=[_function(one) for one in said.get("functions") or () if isinstance(one, list) and one],
         version=str(said.get("perdure") or ""),
         wish=row.wish or "",
+        limits={name: one for name, one in _mapping(said.get("limits")).items() if isinstance(one, dict)},
     )
 
 
@@ -127,6 +167,10 @@ def _announced(knows: str | None) -> dict[str, Any]:
     except ValueError:
         return {}  # what a process says of itself is only shown
     return said if isinstance(said, dict) else {}
+
+
+def _mapping(found: Any) -> dict[str, Any]:
+    return found if isinstance(found, dict) else {}
 
 
 def _texts(found: Any) -> list[str]:

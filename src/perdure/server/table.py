@@ -44,6 +44,9 @@ NOUNS = (  # one a line
     "callbacks",
     "schedules",
     "triggers",
+    "workers",
+    "store",
+    "bundles",
 )
 
 

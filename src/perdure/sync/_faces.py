@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     from perdure._tasks import TaskFrames as AsyncTaskFrames
     from perdure._tasks import Tasks as AsyncTasks
     from perdure._tasks import Webhooks as AsyncWebhooks
-    from perdure._worker import WorkerRecord
+    from perdure._worker import QueueRecord, WorkerRecord
     from perdure._worker import Workers as AsyncWorkers
     from perdure.memory.storage import Delete, Put
     from perdure.memory.storage import Storage as AsyncStorage
@@ -690,6 +690,10 @@ class Workers:
     def list(self) -> Sequence[WorkerRecord]:
         """Every registered process. A second look tells which of them are silent."""
         return drive(self._inner.list())
+
+    def queues(self) -> Sequence[QueueRecord]:
+        """The queues that live workers take tasks from, or that open tasks wait in."""
+        return drive(self._inner.queues())
 
     def drain(self, ids: Collection[str], *, wait: Duration | None = None) -> Sequence[WorkerRecord]:
         """Ask these workers to stop: they give their tasks back at the next safe point, and take no new ones.

@@ -8,6 +8,7 @@ __getattr__ = lazy_door(
         "audit": ("Audit", "export_heads", "verify"),
         "dead_processes": ("left_by_the_dead",),
         "doctor": ("Finding", "examine"),
+        "facts": ("StoreFacts", "store_facts"),
         "gc": ("Report", "collect", "give_back_space"),
         "rotation": ("Rotation", "keys_in_use", "rotate"),
         "steps": ("Steps", "StopUpkeep", "Tell", "UpkeepStep"),

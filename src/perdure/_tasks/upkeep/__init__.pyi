@@ -6,6 +6,7 @@ Written by tools/make_doors.py from the table in __init__.py.
 from perdure._tasks.upkeep.audit import Audit, export_heads, verify
 from perdure._tasks.upkeep.dead_processes import left_by_the_dead
 from perdure._tasks.upkeep.doctor import Finding, examine
+from perdure._tasks.upkeep.facts import StoreFacts, store_facts
 from perdure._tasks.upkeep.gc import Report, collect, give_back_space
 from perdure._tasks.upkeep.rotation import Rotation, keys_in_use, rotate
 from perdure._tasks.upkeep.steps import Steps, StopUpkeep, Tell, UpkeepStep
@@ -18,6 +19,8 @@ __all__ = [
     "left_by_the_dead",
     "Finding",
     "examine",
+    "StoreFacts",
+    "store_facts",
     "Report",
     "collect",
     "give_back_space",
