@@ -26,11 +26,12 @@ function settle(told) {
 
 /** @param {AbortSignal} signal */
 async function fromLists(signal) {
-  const [counts, working, paused, ended] = await Promise.all([
+  const [counts, inbox, working, paused, ended] = await Promise.all([
     get("/v1/counts", signal),
+    get("/v1/inbox?limit=10", signal),
     get("/v1/tasks?status=running&sort=changed&limit=10", signal),
     get("/v1/tasks?status=paused&sort=due&limit=10", signal),
     get("/v1/tasks?status=failed&status=completed&status=cancelled&sort=changed&limit=10", signal),
   ]);
-  return { counts, working: working.items, next: paused.items.filter((/** @type {Task} */ task) => task.due_at), recent: ended.items };
+  return { counts, inbox: inbox.items, working: working.items, next: paused.items.filter((/** @type {Task} */ task) => task.due_at), recent: ended.items };
 }

@@ -1,7 +1,9 @@
 // @ts-check
 // The first page: what needs you, what is stuck, what is going on, what happened while you were away.
 
+import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
+import { ShortQuestion } from "../inbox/question.js";
 import { loadNow } from "../now_data.js";
 import { Bar, Code, Empty, html, Moment, Panel, Said, Skeleton, Trouble, useRead, useStill, wear } from "../parts.js";
 import { firstProgram, nowSay } from "../say/now.js";
@@ -28,12 +30,13 @@ export default function Now() {
   useEffect(() => { if (now?.counts) counts.value = now.counts; }, [now]);
   if (!now) return html`<h1 class="visually-hidden">${nowSay.title}</h1>${problem ? html`<${Trouble} problem=${problem} />` : html`<div class="panel"><${Skeleton} rows=${6} /></div>`}`;
   if (now.counts.total === 0) return html`<${First} />`;
-  const needs = html`<${NeedsYou} now=${now} />`;
+  const needsYou = now.inbox.length > 0 || decidedHere.value.size > 0;
+  const needs = html`<${NeedsYou} now=${now} onDone=${() => setTurn((n) => n + 1)} />`;
   return html`<${Sentence} counts=${now.counts} />
     <div class="now">
-      <div class="now-main">${now.inbox.length > 0 && needs}${now.stuck.length > 0 && html`<${Stuck} tasks=${now.stuck} />`}
-        ${!now.inbox.length && html`<${Working} now=${now} />${needs}`}</div>
-      <div class="now-side">${now.inbox.length > 0 && html`<${Working} now=${now} />`}<${Next} tasks=${now.next} /><${Recent} tasks=${now.recent} /></div>
+      <div class="now-main">${needsYou && needs}${now.stuck.length > 0 && html`<${Stuck} tasks=${now.stuck} />`}
+        ${!needsYou && html`<${Working} now=${now} />${needs}`}</div>
+      <div class="now-side">${needsYou && html`<${Working} now=${now} />`}<${Next} tasks=${now.next} /><${Recent} tasks=${now.recent} /></div>
     </div>`;
 }
 
@@ -49,12 +52,17 @@ function Sentence({ counts: told }) {
   return html`<h1 class="sentence"><span class="visually-hidden">${nowSay.title}: </span>${parts.length ? parts.map((part) => html`<a key=${part.filter} href=${`/tasks?situation=${part.filter}`}><b class=${`n-${part.hue}`}>${part.n.toLocaleString("en-US")}</b> ${part.text}</a>`) : nowSay.quiet}</h1>`;
 }
 
-/** @param {{now: import("../now_data.js").Now}} props */
-function NeedsYou({ now }) {
-  const still = useStill(now.inbox, (pause) => pause.id);
+/** What was decided here stays in sight for 5 s. */
+const decidedHere = signal(/** @type {Map<string, any>} */ (new Map()));
+
+/** @param {{now: import("../now_data.js").Now, onDone: () => void}} props */
+function NeedsYou({ now, onDone }) {
+  const decided = decidedHere.value;
+  const still = useStill([...now.inbox, ...[...decided.values()].filter((each) => !now.inbox.some((pause) => pause.id === each.id))], (pause) => pause.id);
   const working = now.counts.situation?.working ?? now.counts.status?.running ?? 0;
+  const done = (/** @type {any} */ pause) => { decidedHere.value = new Map(decidedHere.value).set(pause.id, pause); setTimeout(() => { const next = new Map(decidedHere.value); next.delete(pause.id); decidedHere.value = next; }, 5000); onDone(); };
   return html`<${Panel} title=${nowSay.needsYou} id="needs-you" more=${html`<a href="/inbox">${nowSay.inbox}</a>`}>
-    ${still.items.length ? html`<ul class="rows" ...${still.props}>${still.items.map((pause) => html`<li key=${pause.id} class="row"><a href=${`/inbox/${pause.id}`}><${Said} lines>${pause.text}<//></a></li>`)}</ul>`
+    ${still.items.length ? html`<ul class="rows" ...${still.props}>${still.items.map((pause) => html`<li key=${pause.id} class="row"><${ShortQuestion} pause=${decided.get(pause.id) ?? pause} onDone=${done} /></li>`)}</ul>`
       : html`<${Empty} icon="completed"><p>${nowSay.nothing(working)}</p><//>`}<//>`;
 }
 

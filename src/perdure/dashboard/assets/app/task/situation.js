@@ -1,9 +1,11 @@
 // @ts-check
 // Why a task is, or is not, running: the sentence, what proves it, what is kept, and the ways on.
 
-import { Act, Button, Code, HUES, html, Moment, Said } from "../parts.js";
-import { send, newOnce } from "../api.js";
-import { useMemo } from "preact/hooks";
+import { Act, Button, Code, HUES, html, Moment, Said, useRead } from "../parts.js";
+import { get, newOnce, query, send } from "../api.js";
+import { ShortQuestion } from "../inbox/question.js";
+import { reread } from "../stream.js";
+import { useMemo, useState } from "preact/hooks";
 import { situationSay } from "../say/common.js";
 import { taskSay } from "../say/task.js";
 import { may } from "../store.js";
@@ -18,9 +20,18 @@ export function SituationPanel({ task, situation, record, onDone }) {
     <div class="situation-top"><h2 id="situation-head"><${Said} lines>${headline || situationSay[situation.kind]}<//></h2>
       <span class="end">${situation.since && html`<${Moment} at=${situation.since} before=${taskSay.since} />`}</span></div>
     ${(situation.details ?? []).map((/** @type {string} */ text, /** @type {number} */ i) => html`<p key=${i} class="detail"><${Said} lines>${text}<//></p>`)}
-    ${situation.next && html`<p class="detail"><${Said} lines>${situation.next}<//></p>`}
+    ${situation.next && !situation.you && html`<p class="detail"><${Said} lines>${situation.next}<//></p>`}
     ${situation.last_error && situation.kind !== "failed" && html`<p class="detail"><span class="meta">${taskSay.lastError}</span> <code class="bad-text"><${Said}>${`${situation.last_error.type}: ${situation.last_error.message}`}<//></code></p>`}
-    <${Ways} task=${task} ways=${situation.ways ?? []} record=${record} onDone=${onDone} /></section>`;
+    ${situation.you > 0 ? html`<${Questions} task=${task} onDone=${onDone} />` : html`<${Ways} task=${task} ways=${situation.ways ?? []} record=${record} onDone=${onDone} />`}</section>`;
+}
+
+/** The open questions of the task, to be decided here. @param {{task: import("./tabs.js").TaskRef, onDone: () => void}} props */
+function Questions({ task, onDone }) {
+  const { value, reload } = useRead((signal) => get(`/v1/inbox${query({ task: task.id })}`, signal), [task.uid, reread.value]);
+  const [decided, setDecided] = useState(/** @type {any[]} */ ([]));
+  const done = (/** @type {any} */ pause) => { setDecided((all) => [...all, pause]); reload(); setTimeout(onDone, 1500); };
+  const open = (value?.items ?? []).filter((/** @type {any} */ pause) => !decided.some((each) => each.id === pause.id));
+  return html`<div class="own-questions">${[...decided, ...open].map((pause) => html`<${ShortQuestion} key=${pause.id} pause=${pause} withTask=${false} onDone=${done} />`)}</div>`;
 }
 
 /** What a person can do about it: buttons for what this session may, commands for the rest.
