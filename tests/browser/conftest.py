@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.support.browser import Watched, log_in, running_chromium, watching
-from tests.support.server_processes import LiveServer, live_server
+from tests.support.server_processes import LiveServer, environment, live_server
 
 
 @pytest.fixture(scope="module")
@@ -51,3 +54,15 @@ def another(chromium: Browser, server: LiveServer) -> Iterator[Callable[[], Watc
     """More browsers of other persons."""
     with ExitStack() as stack:
         yield lambda: stack.enter_context(watching(chromium, server.told["url"]))
+
+
+@pytest.fixture
+def new_link(store: str, server: LiveServer) -> Callable[..., str]:
+    """One more link to the server, as `perdure link` prints it."""
+
+    def make(scope: str = "admin") -> str:
+        command = [sys.executable, "-m", "perdure", "link", "--json", "--scope", scope]
+        told = subprocess.run(command, check=True, capture_output=True, text=True, env=environment(store)).stdout
+        return str(json.loads(told)["link"])
+
+    return make

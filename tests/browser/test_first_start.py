@@ -14,7 +14,7 @@ def test_an_empty_store_is_explained_and_the_page_fills_when_the_first_task_come
     expect(page.get_by_role("heading", name="No task yet")).to_be_visible()
     with Perdure(store) as app:
         app.tasks.open("crawl-docs")
-    expect(page.get_by_role("link", name="crawl-docs")).to_be_visible()
+    expect(page.get_by_role("link", name="1 idle")).to_be_visible()
     expect(page).to_have_title(re.compile("Now · perdure"))
 
 

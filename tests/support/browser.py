@@ -110,7 +110,7 @@ def watching(browser: Browser, origin: str, *, theme: str = "light", **options: 
     """A context of its own: cookies, storage and listeners. It must end without a trouble."""
     options = {"viewport": WIDE, "color_scheme": theme, "timezone_id": "UTC", "locale": "en-GB", **options}
     context = browser.new_context(**options)
-    watched = Watched(context, origin, foreseen=["404 (Not Found)"])
+    watched = Watched(context, origin)
     watched.listen()
     try:
         yield watched

@@ -1,37 +1,35 @@
 // @ts-check
-// What the page Now shows, in one shape. A server with /v1/now tells it in one answer.
+// What the page Now shows, and from when on it tells what happened: since this browser was here last.
 
-import { get, Problem } from "./api.js";
-import { keepAll } from "./store.js";
+import { signal } from "@preact/signals";
+import { get, query } from "./api.js";
+import { clock, keepAll } from "./store.js";
 
 /** @typedef {import("./store.js").Task} Task */
-/** @typedef {{counts: any, inbox: any[], stuck: Task[], working: Task[], next: Task[], recent: Task[], health: any}} Now */
+/** @typedef {{at: string, counts: any, inbox: any[], stuck: (Task & {cause: string, count: number, ways: any[]})[], working: Task[], next: Task[], recent: Task[], since: string, health: any}} Now */
+
+/** When this browser was here before this session; null: never. */
+export const since = signal(begin());
 
 /** @param {AbortSignal} signal @returns {Promise<Now>} */
 export async function loadNow(signal) {
+  const told = await get(`/v1/now${query({ since: since.peek() })}`, signal);
+  keepAll([...told.working, ...told.next, ...told.recent]);
+  return told;
+}
+
+export function markSeen() {
+  since.value = new Date(clock.peek()).toISOString();
+  try { sessionStorage.setItem("perdure.since", since.value); } catch { /* it is not kept */ }
+}
+
+function begin() {
   try {
-    return settle(await get("/v1/now", signal));
-  } catch (error) {
-    if (!(error instanceof Problem && error.isAbsent)) throw error;
-    return settle(await fromLists(signal));
-  }
-}
-
-/** @param {any} told @returns {Now} */
-function settle(told) {
-  const lists = { inbox: [], stuck: [], working: [], next: [], recent: [], health: null, ...told };
-  for (const list of [lists.working, lists.next, lists.recent]) keepAll(list.filter((/** @type {any} */ each) => each.uid && each.updated_at));
-  return lists;
-}
-
-/** @param {AbortSignal} signal */
-async function fromLists(signal) {
-  const [counts, inbox, working, paused, ended] = await Promise.all([
-    get("/v1/counts", signal),
-    get("/v1/inbox?limit=10", signal),
-    get("/v1/tasks?status=running&sort=changed&limit=10", signal),
-    get("/v1/tasks?status=paused&sort=due&limit=10", signal),
-    get("/v1/tasks?status=failed&status=completed&status=cancelled&sort=changed&limit=10", signal),
-  ]);
-  return { counts, inbox: inbox.items, working: working.items, next: paused.items.filter((/** @type {Task} */ task) => task.due_at), recent: ended.items };
+    const last = sessionStorage.getItem("perdure.since") ?? localStorage.getItem("perdure.seen");
+    if (last) sessionStorage.setItem("perdure.since", last);
+    const note = () => { if (!document.hidden) localStorage.setItem("perdure.seen", new Date().toISOString()); };
+    setInterval(note, 60_000);
+    note();
+    return last;
+  } catch { return null; }
 }

@@ -7,7 +7,7 @@ import { get, newOnce, Problem, send } from "../api.js";
 import { firstValue, Form, JsonField } from "../forms/form.js";
 import { Act, Button, Code, html, Moment, Said, Trouble } from "../parts.js";
 import { inboxSay } from "../say/inbox.js";
-import { announcement, may, session } from "../store.js";
+import { announcement, may } from "../store.js";
 import { keepDraft, readDraft } from "./drafts.js";
 
 /** @typedef {{id: string, task: string, uid: string, path: string, kind: string, text?: string, asked_at: string, expires_at: string|null, otherwise: {say: string, value?: any}|null,
@@ -18,11 +18,12 @@ export function Decision({ pause, isShort = false, onDone }) {
   const [draft, setDraft] = useState(() => ({ value: firstOf(pause), comment: "", ...readDraft(pause.id) }));
   const [mode, setMode] = useState("");
   const [problem, setProblem] = useState(/** @type {Problem|null} */ (null));
+  const [isMine, setMine] = useState(false);
   const once = useRef(newOnce());
   const box = useRef(/** @type {HTMLDivElement|null} */ (null));
   const change = (/** @type {import("./drafts.js").Draft} */ part) => setDraft((before) => { const next = { ...before, ...part }; keepDraft(pause.id, next); return next; });
   useEffect(() => { if (problem?.errors.length) /** @type {HTMLElement|null} */ (box.current?.querySelector('[aria-invalid="true"]'))?.focus(); }, [problem]);
-  if (pause.answer) return html`<${Decided} pause=${pause} draft=${draft} />`;
+  if (pause.answer) return html`<${Decided} pause=${pause} draft=${draft} isMine=${isMine} />`;
   if (!may("inbox:decide")) return html`<p class="meta">${inboxSay.needsScope}</p>`;
 
   const decide = (/** @type {string} */ verb, /** @type {any} */ body) => async () => {
@@ -30,6 +31,7 @@ export function Decision({ pause, isShort = false, onDone }) {
     try {
       const told = await send("POST", `/v1/inbox/${pause.id}/${verb}`, { ...body, comment: draft.comment ?? "" }, { once: once.current });
       keepDraft(pause.id, null);
+      setMine(true);
       announcement.value = inboxSay.decided(told.answer?.how ?? "", inboxSay.you);
       onDone(told);
     } catch (error) {
@@ -103,10 +105,9 @@ function Comment({ id, draft, change }) {
     <textarea class="input" id=${`comment-${id}`} rows="2" maxlength="4000" value=${draft.comment ?? ""} onInput=${(/** @type {any} */ e) => change({ comment: e.currentTarget.value })}></textarea></div>`;
 }
 
-/** How it ended, and what this person had written for it. @param {{pause: Pause, draft: any}} props */
-function Decided({ pause, draft }) {
+/** How it ended, and what this person had written for it. @param {{pause: Pause, draft: any, isMine: boolean}} props */
+function Decided({ pause, draft, isMine }) {
   const { how, by, at, comment } = pause.answer;
-  const isMine = by === session.value?.name;
   const hasDraft = !isMine && (draft.comment || (draft.value !== undefined && draft.value !== firstOf(pause)));
   return html`<div class="decided" role="status"><strong>${inboxSay.decided(how, isMine ? inboxSay.you : by ?? "")}</strong> <${Moment} at=${at} />
     ${comment && html`<p><${Said} lines>${`“${comment}”`}<//></p>`}<p class="meta">${inboxSay.noUndo}</p>

@@ -4,7 +4,8 @@
 import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { ShortQuestion } from "../inbox/question.js";
-import { loadNow } from "../now_data.js";
+import { loadNow, markSeen, since } from "../now_data.js";
+import { Icon } from "../icons.js";
 import { Bar, Code, Empty, html, Moment, Panel, Said, Skeleton, Trouble, useRead, useStill, wear } from "../parts.js";
 import { firstProgram, nowSay } from "../say/now.js";
 import { counts, keep } from "../store.js";
@@ -26,7 +27,7 @@ export default function Now() {
     });
     return () => { stop(); clearTimeout(timer); };
   }, []);
-  const { value: now, problem } = useRead(loadNow, [turn, reread.value]);
+  const { value: now, problem } = useRead(loadNow, [turn, reread.value, since.value]);
   useEffect(() => { if (now?.counts) counts.value = now.counts; }, [now]);
   if (!now) return html`<h1 class="visually-hidden">${nowSay.title}</h1>${problem ? html`<${Trouble} problem=${problem} />` : html`<div class="panel"><${Skeleton} rows=${6} /></div>`}`;
   if (now.counts.total === 0) return html`<${First} />`;
@@ -34,22 +35,26 @@ export default function Now() {
   const needs = html`<${NeedsYou} now=${now} onDone=${() => setTurn((n) => n + 1)} />`;
   return html`<${Sentence} counts=${now.counts} />
     <div class="now">
-      <div class="now-main">${needsYou && needs}${now.stuck.length > 0 && html`<${Stuck} tasks=${now.stuck} />`}
+      <div class="now-main">${needsYou && needs}${now.stuck.length > 0 && html`<${Stuck} now=${now} />`}
         ${!needsYou && html`<${Working} now=${now} />${needs}`}</div>
-      <div class="now-side">${needsYou && html`<${Working} now=${now} />`}<${Next} tasks=${now.next} /><${Recent} tasks=${now.recent} /></div>
+      <div class="now-side">${needsYou && html`<${Working} now=${now} />`}<${Next} tasks=${now.next} /><${Recent} now=${now} /><${Health} health=${now.health} /></div>
     </div>`;
 }
 
 /** How many there are of what matters; each number leads to its list. @param {{counts: any}} props */
 function Sentence({ counts: told }) {
   const kinds = told.situation ?? {};
+  const waits = (kinds.waiting ?? 0) + (kinds.blocked ?? 0);
   const parts = [
-    { n: kinds.you ?? 0, hue: "you", text: nowSay.need(kinds.you ?? 0), filter: "you" },
-    { n: kinds.stuck ?? 0, hue: "bad", text: nowSay.stuck, filter: "stuck" },
-    { n: kinds.working ?? told.status?.running ?? 0, hue: "run", text: nowSay.working, filter: "working" },
-    { n: (kinds.waiting ?? told.status?.paused ?? 0) + (kinds.blocked ?? 0), hue: "wait", text: nowSay.wait(kinds.waiting ?? 0), filter: "waiting" },
+    { n: kinds.you ?? 0, hue: "you", text: nowSay.need(kinds.you ?? 0), filter: "situation=you" },
+    { n: kinds.stuck ?? 0, hue: "bad", text: nowSay.stuck, filter: "situation=stuck" },
+    { n: (kinds.working ?? 0) + (kinds.stalled ?? 0), hue: "run", text: nowSay.working, filter: "situation=working&situation=starting&situation=stalled" },
+    { n: kinds.starting ?? 0, hue: "run", text: nowSay.starting, filter: "situation=working&situation=starting&situation=stalled" },
+    { n: waits, hue: "wait", text: nowSay.wait(waits), filter: "situation=waiting&situation=blocked" },
+    { n: kinds.stopped ?? 0, hue: "off", text: nowSay.stopped, filter: "situation=stopped" },
+    { n: kinds.idle ?? 0, hue: "off", text: nowSay.idle, filter: "situation=idle" },
   ].filter((part) => part.n > 0);
-  return html`<h1 class="sentence"><span class="visually-hidden">${nowSay.title}: </span>${parts.length ? parts.map((part) => html`<a key=${part.filter} href=${`/tasks?situation=${part.filter}`}><b class=${`n-${part.hue}`}>${part.n.toLocaleString("en-US")}</b> ${part.text}</a>`) : nowSay.quiet}</h1>`;
+  return html`<h1 class="sentence"><span class="visually-hidden">${nowSay.title}: </span>${parts.length ? parts.map((part) => html`<a key=${part.text} href=${`/tasks?${part.filter}`}><b class=${`n-${part.hue}`}>${part.n.toLocaleString("en-US")}</b> ${part.text}</a>`) : nowSay.quiet}</h1>`;
 }
 
 /** What was decided here stays in sight for 5 s. */
@@ -66,11 +71,12 @@ function NeedsYou({ now, onDone }) {
       : html`<${Empty} icon="completed"><p>${nowSay.nothing(working)}</p><//>`}<//>`;
 }
 
-/** @param {{tasks: Task[]}} props */
-function Stuck({ tasks }) {
-  return html`<${Panel} title=${nowSay.stuckTitle} id="stuck" more=${html`<a href="/tasks?situation=stuck">${nowSay.all(tasks.length)}</a>`}><ul class="rows">
-    ${tasks.map((task) => html`<li key=${task.uid} class="row"><div class="row-top"><${TaskLink} task=${task} /><span class="end"><${Moment} at=${standingOf(task).since} /></span></div>
-      <p class="why bad-text"><${Said}>${standingOf(task).say}<//></p></li>`)}</ul><//>`;
+/** Tasks that are stuck, one row for each cause. @param {{now: import("../now_data.js").Now}} props */
+function Stuck({ now }) {
+  return html`<${Panel} title=${nowSay.stuckTitle} id="stuck" more=${html`<a href="/tasks?situation=stuck">${nowSay.all(now.counts.situation?.stuck ?? now.stuck.length)}</a>`}><ul class="rows">
+    ${now.stuck.map((group) => html`<li key=${group.uid} class="row"><div class="row-top"><${TaskLink} task=${group} />${group.count > 1 && html`<a class="meta" href="/tasks?situation=stuck">${nowSay.andMore(group.count - 1)}</a>`}<span class="end"><${Moment} at=${group.situation?.since} /></span></div>
+      <p class="why bad-text"><${Icon} name="stuck" size=${14} /><${Said}>${standingOf(group).say}<//></p>
+      ${group.ways.filter((way) => way.cli && !way.method).slice(0, 1).map((way) => html`<p key=${way.cli} class="why">${way.label} <${Code} copy=${way.cli}>${way.cli}<//></p>`)}</li>`)}</ul><//>`;
 }
 
 /** @param {{now: import("../now_data.js").Now}} props */
@@ -95,11 +101,18 @@ function Next({ tasks }) {
     <p class="why"><${Said}>${standingOf(task).say}<//></p></li>`)}</ul><//>`;
 }
 
-/** @param {{tasks: Task[]}} props */
-function Recent({ tasks }) {
-  if (!tasks.length) return null;
-  return html`<${Panel} title=${nowSay.recent} id="recent"><ul class="rows">${tasks.map((task) => html`<li key=${task.uid} class="row"><div class="row-top"><${Situation} task=${task} /><${TaskLink} task=${task} /><span class="end"><${Moment} at=${task.finished_at ?? task.updated_at} /></span></div>
-    ${standingOf(task).say && html`<p class="why"><${Said}>${standingOf(task).say}<//></p>`}</li>`)}</ul><//>`;
+/** @param {{now: import("../now_data.js").Now}} props */
+function Recent({ now }) {
+  return html`<${Panel} title=${nowSay.recent} id="recent" more=${html`<${Moment} at=${now.since} />${now.recent.length > 0 && html`<button type="button" class="quiet" onClick=${markSeen}>${nowSay.markSeen}</button>`}`}>
+    ${now.recent.length ? html`<ul class="rows">${now.recent.map((task) => html`<li key=${task.uid} class="row"><div class="row-top"><${Situation} task=${task} /><${TaskLink} task=${task} /><span class="end"><${Moment} at=${task.finished_at ?? task.updated_at} /></span></div>
+    ${standingOf(task).say && html`<p class="why"><${Said}>${standingOf(task).say}<//></p>`}</li>`)}</ul>` : html`<${Empty}><p>${nowSay.nothingNew}</p><//>`}<//>`;
+}
+
+/** @param {{health: any}} props */
+function Health({ health }) {
+  if (!health) return null;
+  return html`<${Panel} title=${nowSay.health} id="health" more=${html`<a href="/operate">${nowSay.operate}</a>`}><div class="row"><p class=${health.state === "ok" ? "health-ok" : "health-bad"}><${Icon} name=${health.state === "ok" ? "completed" : "stalled"} size=${14} /><${Said}>${health.say}<//></p>
+    ${health.cli && html`<p><${Code} copy=${health.cli}>${health.cli}<//></p>`}</div><//>`;
 }
 
 /** The page before there is any task. */
