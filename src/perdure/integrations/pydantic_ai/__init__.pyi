@@ -8,7 +8,7 @@
     async def clerk(question: str) -> str:
         return (await agent.run(question)).output
 
-Inside a durable function each model request is a step, and each tool an effect. Outside of one the agent runs as always.
+Inside a durable function each model request is a step, and each tool an effect. Elsewhere the agent runs as always.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """

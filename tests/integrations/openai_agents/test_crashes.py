@@ -1,0 +1,39 @@
+"""An OpenAI agent that is killed repeats nothing that was finished, and asks about what was cut off."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.integrations.crash_kit import Lives
+from tests.integrations.openai_agents.agents_kit import clerk_life
+
+WARM = ("tests.integrations.openai_agents.agents_kit",)
+TALK = ["user", *["function_call"] * 3, *["function_call_output"] * 3]
+TALK += ["function_call", "function_call_output"] * 2 + ["message"]
+
+
+@pytest.mark.req("R150")
+def test_nothing_finished_is_repeated_wherever_the_agent_dies(lives: Lives) -> None:
+    lives.die_at(clerk_life, ["look 2", "asked", "asked"])
+    result, talk = lives.live(clerk_life, ["approve"])
+    assert result == "done" and talk == TALK  # the session holds each item once
+    counts = lives.ledger.counts()
+    assert counts["look 2"] == 2 and counts["model 0"] == counts["pay"] == counts["refund"] == counts["model 5"] == 1
+
+
+def test_an_effect_that_was_cut_off_is_in_the_inbox(lives: Lives) -> None:
+    lives.die_at(clerk_life, ["pay"])
+    assert lives.live(clerk_life) == "effect"
+    assert lives.live(clerk_life, ["done", "approve"])[0] == "done"
+    assert lives.ledger.counts()["pay"] == 1
+
+
+def test_a_tool_whose_connection_broke_is_asked_about_before_the_model_hears_of_it(lives: Lives) -> None:
+    """The SDK alone would tell the model to try again, and the payment might be made twice."""
+    assert lives.live(clerk_life, [], True) == "effect"
+    assert lives.ledger.counts()["pay"] == 1
+
+
+def test_a_rejected_call_is_told_to_the_model(lives: Lives) -> None:
+    assert lives.live(clerk_life, ["reject"])[0] == "done"
+    assert lives.ledger.counts()["refund"] == 0
