@@ -174,6 +174,43 @@ on_a_question("answer", "human_input", {"value": 3})
 on_a_question("snooze", "human_input", {"until": "2100-01-01T00:00:00Z"})
 
 
+_DAILY = {"function": "report", "version": 1, "cron": "0 7 * * *", "tz": "UTC"}
+_PING = {"event": "ping", "task": "order-{n}", "signal": "paid"}
+
+
+def on_automation(noun: str, body: dict[str, Any], method: str, verb: str, sent: Any = None) -> None:
+    """Register a request about a schedule or a trigger that is there."""
+
+    async def prepare(server: Server) -> Sent:
+        made = await request(server, "POST", f"/v1/{noun}", peer_uid=os.geteuid(), body={"id": "a", **body})
+        assert made.status == 201, made.body
+        return Sent(f"/v1/{noun}/a{verb}", sent, {"if-match": made.headers["etag"]} if not verb else {})
+
+    RECIPES[f"{method} /v1/{noun}/{{id}}{verb}"] = prepare
+
+
+for _noun, _body, _changed in (("schedules", _DAILY, {"cron": "0 8 * * *"}), ("triggers", _PING, {"signal": "late"})):
+    on_automation(
+        _noun, _body, "PUT", "", {**_body, **({"signal": "late"} if _noun == "triggers" else {"cron": "0 8 * * *"})}
+    )
+    on_automation(_noun, _body, "DELETE", "")
+    on_automation(_noun, _body, "POST", "/pause")
+    on_automation(_noun, _body, "POST", "/resume")
+
+    @recipe(f"POST /v1/{_noun}")
+    async def _(_: Server, noun: str = _noun, body: dict[str, Any] = _body) -> Sent:
+        return Sent(f"/v1/{noun}", {"id": "a", **body})
+
+
+on_automation("schedules", _DAILY, "POST", "/run")
+
+
+@recipe("POST /v1/events/{name}")
+async def _(server: Server) -> Sent:
+    await request(server, "POST", "/v1/triggers", peer_uid=os.geteuid(), body={"id": "a", **_PING})
+    return Sent("/v1/events/ping", {"data": {"n": 1}})
+
+
 @recipe("POST /v1/holders")
 async def _(_: Server) -> Sent:
     return Sent("/v1/holders", {"host": "elsewhere", "pid": 7})
@@ -232,6 +269,7 @@ async def _session(server: Server) -> dict[str, str]:
 
 # Routes without a recipe, and why no kill between write and answer can double what they do.
 HARMLESS = {
+    "POST /v1/cron": "it only reckons",
     "POST /v1/inbox/{pause}/settle": "the first decision counts, and another one is refused",
     "POST /v1/tasks/{task}/pauses/{pause}/token": "a token that nobody was told answers nothing",
     "DELETE /v1/tasks/{task}/frames/{name}": "a frame that is dropped twice is gone once",
@@ -295,12 +333,13 @@ async def content(server: Server) -> dict[str, Any]:
         task = await app.tasks.handle_by_uid(record.uid)
         events = [event.kind for event in await app.tasks.events(record.id) if not event.kind.startswith(NOISE)]
         made = [(c.label, c.pinned if hasattr(c, "pinned") else None) async for c in task.checkpoints()]
-        found[record.id] = (
+        found.setdefault(record.id.partition("@")[0], []).append((
             record.status, record.state, record.result, record.error, record.pause and record.pause.message,
             record.archived_at is not None, events, made,
-        )  # fmt: skip
+        ))  # fmt: skip
     keys = [kept.value for kept in await server.desk.keys.all()]
-    found["switches"] = len((await request(server, "GET", "/v1/switches", peer_uid=os.geteuid())).json["items"])
+    for noun in ("switches", "schedules", "triggers", "events"):
+        found[noun] = len((await request(server, "GET", f"/v1/{noun}", peer_uid=os.geteuid())).json["items"])
     found["keys"] = sorted((key.name, key.scopes, key.revoked_at is not None, bool(key.former)) for key in keys)
     return found
 
