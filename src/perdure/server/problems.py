@@ -6,12 +6,14 @@ without a line. Anything that is not ours is a defect: the answer carries the re
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Mapping
 from typing import Any
 
 from perdure import errors
 from perdure._ground.json_values import plain
+from perdure._ground.known_secrets import redact, redact_value
 
 TYPE = "urn:perdure:problem:"
 
@@ -109,14 +111,28 @@ def from_exception(error: BaseException, *, has_match: bool = False) -> HttpProb
     status, code = status_and_code(type(error))
     if isinstance(error, errors.StaleVersion) and has_match:
         status = 412
+    if isinstance(error, errors.StoreUnavailable):
+        return _without_its_place(error, status, code)
     return HttpProblem(
         status,
         code,
-        error.what,
+        redact(error.what),
         kept=error.kept or "nothing was changed",
-        do=error.do,
-        values=_values(error),
+        do=redact(error.do),
+        values=redact_value(_values(error)),
         errors=[dict(plain(item)) for item in getattr(error, "errors", ())],
+        headers={"Retry-After": _RETRY_AFTER} if status == 503 else {},
+    )
+
+
+def _without_its_place(error: errors.StoreUnavailable, status: int, code: str) -> HttpProblem:
+    """What is wrong with the store, without where it is and what it said: that is in the server's log."""
+    return HttpProblem(
+        status,
+        code,
+        inspect.getdoc(type(error)) or "The store could not be used.",
+        kept="every write that was acknowledged",
+        do="try again; the log of the server says more",
         headers={"Retry-After": _RETRY_AFTER} if status == 503 else {},
     )
 

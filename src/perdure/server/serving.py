@@ -231,6 +231,7 @@ class _Exchange:
         self.caller = caller
         if caller is None:
             if route.who in ("nobody", "token", "code"):
+                self._refuse_to_write(route)
                 return Caller("default", frozenset(), "", "nobody", address=self.request.address)
             raise HttpProblem(
                 401,
@@ -250,9 +251,13 @@ class _Exchange:
                 do="use a key that has it",
                 values={"missing": missing},
             )
-        if self.server.settings.read_only and route.writes and route.who != "code":
-            raise HttpProblem(403, "read_only", "this server only reads", do="ask a server without --read-only")
+        self._refuse_to_write(route)
         return caller
+
+    def _refuse_to_write(self, route: Route) -> None:
+        """A server that only reads still begins sessions and takes reports of browsers: they change no task."""
+        if self.server.settings.read_only and route.writes and route.who not in ("code", "nobody"):
+            raise HttpProblem(403, "read_only", "this server only reads", do="ask a server without --read-only")
 
     async def _read(self, route: Route, match: Match, caller: Caller) -> Ask[Any, Any]:
         headers = self.request.headers
@@ -358,7 +363,7 @@ class _Exchange:
         await self._send(status, headers, body)
 
     async def _send_problem(self, error: Exception) -> None:
-        if not isinstance(error, HttpProblem) and problems.from_exception(error).code == "defect":
+        if not isinstance(error, HttpProblem) and problems.from_exception(error).status >= 500:
             name = self.route.name if self.route else "no route"
             log.exception("request %s failed: %s", self.request.request_id, name)
         problem = problems.from_exception(error, has_match="if-match" in self.request.headers)

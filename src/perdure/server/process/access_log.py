@@ -8,6 +8,7 @@ import sys
 
 from perdure._ground.clock import moment
 from perdure._ground.exception_text import message_of
+from perdure._ground.known_secrets import redact
 
 _FIELDS = ("route", "status", "ms", "bytes", "request_id", "credential", "address")
 
@@ -22,10 +23,10 @@ class JsonLines(logging.Formatter):
             **{name: getattr(record, name) for name in _FIELDS if hasattr(record, name)},
         }
         if not hasattr(record, "route") or record.levelno > logging.INFO:
-            told["message"] = record.getMessage()
+            told["message"] = redact(record.getMessage())
         if record.exc_info and record.exc_info[1] is not None:
-            told["error"] = f"{type(record.exc_info[1]).__name__}: {message_of(record.exc_info[1])}"
-            told["trace"] = self.formatException(record.exc_info)
+            told["error"] = redact(f"{type(record.exc_info[1]).__name__}: {message_of(record.exc_info[1])}")
+            told["trace"] = redact(self.formatException(record.exc_info))
         return json.dumps(told)  # ASCII: no control character reaches a terminal
 
 
