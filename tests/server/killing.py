@@ -211,6 +211,29 @@ async def _(server: Server) -> Sent:
     return Sent("/v1/events/ping", {"data": {"n": 1}})
 
 
+_HOOK = {"url": "https://93.184.215.14/in", "events": ["task.paused"]}
+
+
+@recipe("POST /v1/webhooks")
+async def _(_: Server) -> Sent:
+    return Sent("/v1/webhooks", _HOOK)
+
+
+for _name, _sent in {
+    "PATCH /v1/webhooks/{hook}": {"description": "changed"},
+    "DELETE /v1/webhooks/{hook}": None,
+    "POST /v1/webhooks/{hook}/rotate": {},
+}.items():
+
+    @recipe(_name)
+    async def _(server: Server, name: str = _name, sent: Any = _sent) -> Sent:
+        headers = {"idempotency-key": "making"}
+        made = await request(server, "POST", "/v1/webhooks", peer_uid=os.geteuid(), body=_HOOK, headers=headers)
+        assert made.status == 201, made.body
+        path = name.partition(" ")[2].replace("{hook}", made.json["webhook"]["id"])
+        return Sent(path, sent, {} if name.endswith("rotate") else {"if-match": made.headers["etag"]})
+
+
 @recipe("POST /v1/holders")
 async def _(_: Server) -> Sent:
     return Sent("/v1/holders", {"host": "elsewhere", "pid": 7})
@@ -269,6 +292,18 @@ async def _session(server: Server) -> dict[str, str]:
 
 # Routes without a recipe, and why no kill between write and answer can double what they do.
 HARMLESS = {
+    "POST /v1/webhooks/{hook}/test": "a ping tells its receiver nothing",
+    "POST /v1/webhooks/{hook}/enable": "a webhook that is enabled twice is enabled",
+    "POST /v1/webhooks/{hook}/deliveries/{delivery}/replay": "its receiver knows the message by its id",
+    "POST /v1/workers/drain": "a worker that is told twice to leave leaves once",
+    "POST /v1/store/gc": "what is removed is removed once",
+    "POST /v1/store/doctor": "it only looks",
+    "POST /v1/store/reseal": "a record that is sealed anew is left alone the next time",
+    "POST /v1/audit/verify": "it only looks",
+    "POST /v1/keeper/restart": "a keeper that is restarted twice keeps its units",
+    "POST /v1/keeper/stop": "a keeper that is stopped twice has stopped",
+    "POST /v1/tasks/{task}/export": "it makes a file; a task that has moved is not moved again",
+    "POST /v1/import": "a task that is there is not imported again",
     "POST /v1/cron": "it only reckons",
     "POST /v1/inbox/{pause}/settle": "the first decision counts, and another one is refused",
     "POST /v1/tasks/{task}/pauses/{pause}/token": "a token that nobody was told answers nothing",
@@ -338,7 +373,7 @@ async def content(server: Server) -> dict[str, Any]:
             record.archived_at is not None, events, made,
         ))  # fmt: skip
     keys = [kept.value for kept in await server.desk.keys.all()]
-    for noun in ("switches", "schedules", "triggers", "events"):
+    for noun in ("switches", "schedules", "triggers", "events", "webhooks"):
         found[noun] = len((await request(server, "GET", f"/v1/{noun}", peer_uid=os.geteuid())).json["items"])
     found["keys"] = sorted((key.name, key.scopes, key.revoked_at is not None, bool(key.former)) for key in keys)
     return found

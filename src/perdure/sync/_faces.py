@@ -1424,8 +1424,11 @@ class Webhooks:
         tags: Mapping[str, str] = {},
         data: bool = False,
         description: str = "",
+        once: str | None = None,
     ) -> MadeWebhook:
         """Have events sent to this address, from now on. The answer holds the secret, which is not shown again.
+
+        With `once`, a repeat after a lost answer finds the webhook that the first one made.
 
         events       dotted names, as in docs/reference/events.md; "*" is all
         reasons      of task.paused, only pauses for these reasons
@@ -1446,6 +1449,7 @@ class Webhooks:
                 tags=tags,
                 data=data,
                 description=description,
+                once=once,
             )
         )
 
@@ -1523,14 +1527,16 @@ class Webhooks:
         """
         drive(self._inner.remove(id, version=version))
 
-    def rotate(self, id: str, overlap: Duration = "24h") -> MadeWebhook:
+    def rotate(self, id: str, overlap: Duration = "24h", *, once: str | None = None) -> MadeWebhook:
         """Give a webhook a new secret, shown this once. For the overlap messages are signed with both.
+
+        With `once`, a repeat after a lost answer gives the secret that the first one made.
 
         Raises:
             NotFound: the namespace has no such webhook.
             InvalidInput: the overlap is longer than 7 days.
         """
-        return drive(self._inner.rotate(id, overlap))
+        return drive(self._inner.rotate(id, overlap, once=once))
 
     def test(self, id: str) -> Delivery:
         """Queue a ping, which is sent like any message.

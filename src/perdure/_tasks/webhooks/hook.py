@@ -41,6 +41,7 @@ class HookRecord(Struct, frozen=True, kw_only=True):
     disabled_why: str = ""
     former: str | None = None
     former_until: int = 0
+    once: str = ""  # the key of the request that its secret was made for
 
     def secrets(self, now_ms: int) -> tuple[str, ...]:
         """The secrets that a message is signed with now: two while a secret is being replaced."""

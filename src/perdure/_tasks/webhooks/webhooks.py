@@ -88,8 +88,11 @@ class Webhooks:
         tags: Mapping[str, str] = {},
         data: bool = False,
         description: str = "",
+        once: str | None = None,
     ) -> MadeWebhook:
         """Have events sent to this address, from now on. The answer holds the secret, which is not shown again.
+
+        With `once`, a repeat after a lost answer finds the webhook that the first one made.
 
         events       dotted names, as in docs/reference/events.md; "*" is all
         reasons      of task.paused, only pauses for these reasons
@@ -111,9 +114,13 @@ class Webhooks:
             data=data,
             description=hook.check_description(description),
             made_at=self._store.clock.now_ms(),
+            once=once or "",
         )
         await self._check(url)
-        if len(await read_hooks(self._store)) >= _MOST_HOOKS:
+        there = await read_hooks(self._store)
+        if made := [kept for kept in there if once and kept.record.once == once]:
+            return MadeWebhook(webhook=self._view(made[0]), secret=made[0].record.secret)
+        if len(there) >= _MOST_HOOKS:
             raise InvalidInput(f"the namespace has {_MOST_HOOKS} webhooks", do="remove one that is not used")
         id = f"hook_{new_uid(record.made_at)}"
         await _write(self._store, "add_webhook", id, _columns(self._store, id, record))
@@ -214,8 +221,10 @@ class Webhooks:
 
         await self._at_version(id, version, drop)
 
-    async def rotate(self, id: str, overlap: Duration = "24h") -> MadeWebhook:
+    async def rotate(self, id: str, overlap: Duration = "24h", *, once: str | None = None) -> MadeWebhook:
         """Give a webhook a new secret, shown this once. For the overlap messages are signed with both.
+
+        With `once`, a repeat after a lost answer gives the secret that the first one made.
 
         Raises:
             NotFound: the namespace has no such webhook.
@@ -224,10 +233,11 @@ class Webhooks:
         overlap_ms = int(require_timedelta("overlap", overlap).total_seconds() * 1000)
         if not 0 <= overlap_ms <= _LONGEST_OVERLAP_MS:
             raise InvalidInput("an overlap lasts 0 s to 7 days")
+        if once is not None and (kept := await self._kept(id)).record.once == once:
+            return MadeWebhook(webhook=self._view(kept), secret=kept.record.secret)
         secret, until = new_secret(), self._store.clock.now_ms() + overlap_ms
-        changed = await self._update(
-            id, None, lambda record: replace(record, secret=secret, former=record.secret, former_until=until)
-        )
+        new = {"secret": secret, "former_until": until, "once": once or ""}
+        changed = await self._update(id, None, lambda record: replace(record, former=record.secret, **new))
         return MadeWebhook(webhook=changed, secret=secret)
 
     async def test(self, id: str) -> Delivery:

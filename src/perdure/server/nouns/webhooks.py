@@ -70,7 +70,7 @@ async def listing(ask: Ask[Nothing, None]) -> Answer:
 async def make(ask: Ask[Nothing, HookDraft]) -> Answer:
     _refuse_data(ask, ask.body.data)
     draft = {name: getattr(ask.body, name) for name in HookDraft.__struct_fields__}
-    made = await _hooks(ask).make(draft.pop("url"), **draft)
+    made = await _hooks(ask).make(draft.pop("url"), **draft, once=ask.once)
     return Answer(made, 201, etag=version_tag(made.webhook.version), is_secret=True)
 
 
@@ -92,7 +92,7 @@ async def remove(ask: Ask[Nothing, None]) -> Answer:
 
 
 async def rotate(ask: Ask[Nothing, HookRotation]) -> Answer:
-    made = await _hooks(ask).rotate(ask.parts["hook"], f"{ask.body.overlap:f}s")
+    made = await _hooks(ask).rotate(ask.parts["hook"], f"{ask.body.overlap:f}s", once=ask.once)
     return Answer(made, etag=version_tag(made.webhook.version), is_secret=True)
 
 
