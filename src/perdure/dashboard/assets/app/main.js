@@ -9,7 +9,7 @@ import { get, introduce, listener, Problem } from "./api.js";
 import { place, startRouter } from "./router.js";
 import { Shell, title } from "./shell.js";
 import { counts, forget, openQuestions, session, subject, version } from "./store.js";
-import { follow, startStream } from "./stream.js";
+import { follow, pollCounts, startStream } from "./stream.js";
 
 introduce(version);
 startRouter();
@@ -37,7 +37,7 @@ let isStarted = false;
 effect(() => {
   if (!session.value || isStarted) return;
   isStarted = true;
-  get("/v1/counts").then((told) => { counts.value ??= told; }, () => {});
+  void pollCounts();
   follow(["counts", "inbox"], (event, data) => {
     if (event === "inbox" && data.count && counts.peek()) counts.value = { ...counts.peek(), inbox: data.count };
   });

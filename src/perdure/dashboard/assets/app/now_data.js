@@ -26,10 +26,10 @@ export function markSeen() {
 function begin() {
   try {
     const last = sessionStorage.getItem("perdure.since") ?? localStorage.getItem("perdure.seen");
-    if (last) sessionStorage.setItem("perdure.since", last);
+    sessionStorage.setItem("perdure.since", last ?? "");
     const note = () => { if (!document.hidden) localStorage.setItem("perdure.seen", new Date().toISOString()); };
     setInterval(note, 60_000);
     note();
-    return last;
+    return last || null;
   } catch { return null; }
 }

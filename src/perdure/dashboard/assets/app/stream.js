@@ -16,7 +16,7 @@ export const reread = signal(0);
 const wanted = new Map();
 const SILENCE = 40_000, HIDDEN = 20_000, POLL = 5_000;
 let current = /** @type {AbortController|null} */ (null);
-let lastId = "", tries = 0, timer = 0, watchdog = 0, isStarted = false, missed = 0, wasLost = false;
+let lastId = "", tries = 0, timer = 0, watchdog = 0, isStarted = false, missed = 0, wasLost = false, recount = 0;
 
 /** Hear of changes; returns how to stop. @param {string[]} topics @param {Handler} handler */
 export function follow(topics, handler) {
@@ -114,9 +114,9 @@ function poll() {
   timer = setTimeout(() => { if (!document.hidden) void open(); }, POLL);
 }
 
-async function pollCounts() {
+export async function pollCounts() {
   try {
-    counts.value = await get("/v1/counts");
+    counts.value = await get("/v1/counts?parts=situation,inbox");
   } catch (error) {
     if (error instanceof Problem && error.status === 401) end();
   }
@@ -165,7 +165,10 @@ function dispatch(event, value) {
   if (event === "bye") return;
   if (event === "hello") { setServerTime(value.at); if (wasLost && !value.resumed) reread.value++; return; }
   if (event === "reset") { lastId = ""; reread.value++; return; }
-  if (event === "counts") counts.value = value.counts ?? value;
+  if (event === "counts") {
+    counts.value = { ...counts.peek(), ...value.counts };
+    recount ||= setTimeout(() => { recount = 0; void pollCounts(); }, 400); // situations and questions are not in it
+  }
   if (wasLost) missed++;
   const called = new Set();
   for (const all of wanted.values()) for (const handler of all) if (!called.has(handler)) { called.add(handler); handler(event, value); }

@@ -22,8 +22,10 @@ export function Expiry({ pause }) {
   return html`<span class="expiry">${pause.otherwise ? html`<${Said}>${pause.otherwise.say}<//> ` : ""}<${Moment} at=${pause.expires_at} /></span>`;
 }
 
-/** A question as Now and the task show it. @param {{pause: import("./decision.js").Pause, withTask?: boolean, onDone: (pause: any) => void}} props */
-export function ShortQuestion({ pause, withTask = true, onDone }) {
+/** A question as Now and the task show it. `isBare`: its text stands above it already.
+ * @param {{pause: import("./decision.js").Pause, withTask?: boolean, isBare?: boolean, onDone: (pause: any) => void}} props */
+export function ShortQuestion({ pause, withTask = true, isBare = false, onDone }) {
+  if (isBare) return html`<div class="question"><${Decision} key=${pause.id} pause=${pause} isShort onDone=${onDone} /></div>`;
   return html`<div class=${`question ${pause.answer ? "is-decided" : ""}`}><div class="row-top"><${KindChip} kind=${pause.kind} />${withTask && html`<a class="id" href=${hrefOf({ id: pause.task, uid: pause.uid })}><${Said} most=${120}>${pause.task}<//></a>`}
       <span class="end"><${Moment} at=${pause.asked_at} before=${inboxSay.asked} />${pause.expires_at && !pause.answer ? html` · <${Expiry} pause=${pause} />` : ""}</span></div>
     <p class="question-text"><a href=${`/inbox/${pause.id}`}><${QuestionText} pause=${pause} /></a></p>

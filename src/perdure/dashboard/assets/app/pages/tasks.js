@@ -39,6 +39,13 @@ export function filterOf(params) {
   return found;
 }
 
+/** How many tasks have one of these situations; null when other filters narrow them. @param {Record<string, string[]>} filter */
+function countedBySituation(filter) {
+  const told = counts.value;
+  if (!told?.situation || Object.keys(filter).length > 1) return null;
+  return filter.situation.reduce((total, kind) => total + (told.situation[kind] ?? told.status[kind] ?? 0), 0);
+}
+
 export default function Tasks() {
   const params = place.value.query;
   const filter = filterOf(params);
@@ -48,8 +55,9 @@ export default function Tasks() {
   const [picked, setPicked] = useState(/** @type {Set<string>} */ (new Set()));
   const key = query({ ...filter, sort });
   const rows = usePager({ ...filter, sort }, isHeld);
-  const matching = useRead((signal) => get(`/v1/counts${query(filter)}`, signal), [query(filter), reread.value, rows.uids.length > 0]);
-  const total = matching.value?.total ?? null;
+  const isCounted = !filter.situation;
+  const matching = useRead((signal) => (isCounted ? get(`/v1/counts${query(filter)}`, signal) : Promise.resolve(null)), [query(filter), reread.value, rows.uids.length > 0]);
+  const total = rows.isWhole ? rows.uids.length : isCounted ? matching.value?.total ?? null : countedBySituation(filter);
   useEffect(() => setPicked(new Set()), [key]);
   const group = GROUPS.find((each) => each.situation.join() === (filter.situation ?? []).join()) ?? null;
   const clear = () => go("/tasks");

@@ -111,7 +111,14 @@ function Timeline({ task, outline, params }) {
   const sums = useMemo(() => totals(outline), [outline]);
   const worked = makeScale(busyOf(outline, all, now), 0, Math.max(1, outline.end, now), 1000, true);
   const summary = journalSay.summary(outline.n, length(worked.worked), length(worked.whole), sums.retried);
-  const next = matches && matches.size > 0 ? () => { const found = shown.findIndex((i, n) => n > at && matches.has(outline.position[i])); choose(found >= 0 ? found : shown.findIndex((i) => matches.has(outline.position[i]))); } : undefined;
+  const wantsNext = useRef(false);
+  const next = () => {
+    wantsNext.current = !matches?.size; // it was asked for before the answer has come
+    if (!matches?.size) return;
+    const after = shown.findIndex((i, n) => n > at && matches.has(outline.position[i]));
+    choose(after >= 0 ? after : shown.findIndex((i) => matches.has(outline.position[i])));
+  };
+  useEffect(() => { if (wantsNext.current) next(); }, [matches]);
   return html`<div class=${`journal ${chosen !== null ? "with-call" : ""}`}><div class="journal-main">
     <${Toolbar} filter=${filter} sums=${sums} folds=${folds} rowsAxis=${rowsAxis} canFollow=${outline.n > WHOLE} outline=${outline} text=${text} matches=${matches} onNext=${next}
       waited=${worked.whole - worked.worked > 60_000 ? journalSay.waiting(length(worked.whole - worked.worked), length(worked.whole)) : ""} />
@@ -129,7 +136,7 @@ function Timeline({ task, outline, params }) {
   ${chosen !== null && html`<${Inspector} task=${task} outline=${outline} index=${chosen} call=${calls.get(chosen)} onClose=${() => setQuery({ call: null })} />`}</div>`;
 }
 
-/** @param {{filter: string, sums: {effects: number, failed: number, retried: number}, folds: boolean, rowsAxis: boolean, canFollow: boolean, outline: import("./outline.js").Outline, text: string, matches: Set<number>|null, waited: string, onNext: (() => void)|undefined}} props */
+/** @param {{filter: string, sums: {effects: number, failed: number, retried: number}, folds: boolean, rowsAxis: boolean, canFollow: boolean, outline: import("./outline.js").Outline, text: string, matches: Set<number>|null, waited: string, onNext: () => void}} props */
 function Toolbar({ filter, sums, folds, rowsAxis, canFollow, outline, text, matches, waited, onNext }) {
   const timer = useRef(0);
   const type = (/** @type {any} */ event) => { const value = event.currentTarget.value; clearTimeout(timer.current); timer.current = setTimeout(() => setQuery({ find: value.trim() || null }), 200); };
@@ -139,7 +146,7 @@ function Toolbar({ filter, sums, folds, rowsAxis, canFollow, outline, text, matc
     <${Button} small pressed=${folds} onClick=${() => setQuery({ idle: folds ? "shown" : null })}>${journalSay.folded}<//>
     ${canFollow && html`<${Button} small pressed=${rowsAxis} onClick=${() => setQuery({ axis: rowsAxis ? "run" : "rows", zoom: null })}>${journalSay.follows}<//>`}
     ${outline.lines.length > 1 && html`<select class="input compact" aria-label=${journalSay.lineLabel} value=${String(outline.line)} onChange=${(/** @type {any} */ e) => setQuery({ line: e.currentTarget.value, call: null, zoom: null })}>${outline.lines.map((each) => html`<option key=${each.line} value=${each.line}>${journalSay.line(each.line, outline.lines.length)}</option>`)}</select>`}
-    <input class="input compact find-call" type="search" placeholder=${journalSay.text} aria-label=${journalSay.text} value=${text} onInput=${type} onKeyDown=${(/** @type {KeyboardEvent} */ e) => { if (e.key === "Enter") onNext?.(); }} maxlength="200" autocomplete="off" />
+    <input class="input compact find-call" type="search" placeholder=${journalSay.text} aria-label=${journalSay.text} value=${text} onInput=${type} onKeyDown=${(/** @type {KeyboardEvent} */ e) => { if (e.key === "Enter") onNext(); }} maxlength="200" autocomplete="off" />
     ${matches && html`<span class="meta">${journalSay.calls(matches.size)}</span>`}<span class="meta waited">${waited}</span></div>`;
 }
 

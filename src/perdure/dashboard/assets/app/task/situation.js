@@ -31,7 +31,8 @@ function Questions({ task, onDone }) {
   const [decided, setDecided] = useState(/** @type {any[]} */ ([]));
   const done = (/** @type {any} */ pause) => { setDecided((all) => [...all, pause]); reload(); setTimeout(onDone, 1500); };
   const open = (value?.items ?? []).filter((/** @type {any} */ pause) => !decided.some((each) => each.id === pause.id));
-  return html`<div class="own-questions">${[...decided, ...open].map((pause) => html`<${ShortQuestion} key=${pause.id} pause=${pause} withTask=${false} onDone=${done} />`)}</div>`;
+  const all = [...decided, ...open];
+  return html`<div class=${`own-questions ${all.length > 1 ? "several" : ""}`}>${all.map((pause) => html`<${ShortQuestion} key=${pause.id} pause=${pause} withTask=${false} isBare=${all.length === 1} onDone=${done} />`)}</div>`;
 }
 
 /** What a person can do about it: buttons for what this session may, commands for the rest.
