@@ -3,6 +3,7 @@
 perdure.integrations.langgraph      pip install 'perdure[langgraph]'
 perdure.integrations.pydantic_ai    pip install 'perdure[pydantic-ai]'
 perdure.integrations.openai_agents  pip install 'perdure[openai-agents]'
+perdure.integrations.claude_agent   pip install 'perdure[claude-agent]'
 
 An adapter uses the framework's public API only, and is imported only by the programs that use it.
 """
