@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from perdure._app import Perdure
+from perdure._durable import FunctionInfo
+from perdure._ground.durations import Duration, require_timedelta
+from perdure._ground.ids import check_id
+from perdure._ground.json_values import plain
+from perdure._model import Budget
+from perdure.client.automation import RemoteEvents, RemoteKillSwitch, RemoteSchedules, RemoteTriggers
 from perdure.client.inbox import RemoteInbox
+from perdure.client.past import RemoteCheckpoints, RemoteEffects, RemoteJournal
 from perdure.client.streams import ServerEvent, listen
 from perdure.client.tasks import RemoteTasks
 from perdure.client.transport import Transport
+from perdure.client.workers import RemoteWorkers
 from perdure.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from perdure._tasks import Task
 
 
 class RemotePerdure(Perdure):
@@ -35,6 +48,78 @@ class RemotePerdure(Perdure):
         """
         async for one in listen(self._transport, "/v1/stream", {"topics": ",".join(topics)}):
             yield one
+
+    @property
+    def journal(self) -> RemoteJournal:
+        """What durable functions have done, call by call."""
+        return RemoteJournal(self._transport)
+
+    @property
+    def checkpoints(self) -> RemoteCheckpoints:
+        """The checkpoints of tasks: listed without what they hold, looked into, compared."""
+        return RemoteCheckpoints(self._transport)
+
+    @property
+    def effects(self) -> RemoteEffects:
+        """The effects nobody knows the outcome of, and settling them."""
+        return RemoteEffects(self._transport)
+
+    @property
+    def schedules(self) -> RemoteSchedules:
+        """What is started again and again: list, add, pause, resume, remove."""
+        return RemoteSchedules(self._transport)
+
+    @property
+    def triggers(self) -> RemoteTriggers:
+        """What begins, or goes on, when an event is sent in."""
+        return RemoteTriggers(self._transport)
+
+    @property
+    def events(self) -> RemoteEvents:
+        """Where events from outside come in."""
+        return RemoteEvents(self._transport)
+
+    @property
+    def kill_switch(self) -> RemoteKillSwitch:
+        """Stop a task, or all of them, from outside."""
+        return RemoteKillSwitch(self._transport)
+
+    @property
+    def workers(self) -> RemoteWorkers:
+        """The processes that use the store: list them, ask workers to drain."""
+        return RemoteWorkers(self._transport)
+
+    async def functions(self) -> Sequence[FunctionInfo]:
+        items = (await self._transport.get("/v1/functions")).value["items"]
+        return [msgspec.convert(item, FunctionInfo) for item in items]
+
+    async def start_by_name(
+        self,
+        id: str,
+        function: str,
+        version: int | None = None,
+        arguments: Mapping[str, Any] = {},
+        *,
+        queue: str = "default",
+        priority: int = 0,
+        key: str = "",
+        budget: Budget | None = None,
+        timeout: Duration | None = None,
+    ) -> Task:
+        limit = require_timedelta("timeout", timeout, is_positive=True)
+        body = {
+            "id": check_id(id),
+            "function": function,
+            "version": version,
+            "arguments": dict(arguments),
+            "queue": queue,
+            "priority": priority,
+            "key": key or None,
+            "budget": None if budget is None else plain(budget),
+            "timeout": None if limit is None else limit.total_seconds(),
+        }
+        reply = await self._transport.send("POST", "/v1/tasks", body)
+        return self.tasks._task(reply, created=reply.status == 201)
 
     @property
     def inbox(self) -> RemoteInbox:
@@ -68,7 +153,6 @@ class _NotHere:
 _NOT_REMOTE = frozenset(
     {
         "run", "run_until_paused", "start", "handle", "worker", "runtime", "memory", "on", "queue", "schedule",
-        "holders", "effects", "kill_switch", "schedules", "triggers", "events", "workers", "units",
-        "journal", "checkpoints", "storage", "webhooks",
+        "holders", "units", "storage", "webhooks",
     }
 )  # fmt: skip

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime
 from typing import Any
@@ -16,11 +17,15 @@ from perdure._ground.json_values import plain
 from perdure._model import (
     ENDING,
     FINISHED,
+    Change,
     Config,
     Counts,
+    DryRun,
     Event,
     Facets,
+    Family,
     FirstStatus,
+    InboxItem,
     Page,
     Part,
     Reason,
@@ -30,12 +35,13 @@ from perdure._model import (
     TaskRecord,
     TaskSummary,
     event_kind,
+    seq_of,
 )
-from perdure._tasks import Task, Tasks
+from perdure._tasks import Inbox, Task, TaskFrames, Tasks
 from perdure.client.holder import RemoteHolding
 from perdure.client.streams import listen
 from perdure.client.transport import Reply, Transport
-from perdure.errors import InvalidInput, NotFound, TaskFailed, TimedOut
+from perdure.errors import InvalidInput, NotFound, RecordDamaged, TaskFailed, TimedOut
 from perdure.types import Checkpoint, ToolCall
 
 Json = Any
@@ -214,6 +220,10 @@ class RemoteTasks(Tasks):
         records = [await self.handle_by_uid(item.uid) for item in page.items]
         return Page([await task.record() for task in records], page.cursor, page.approximate)
 
+    async def family(self, task: str | Task, *, limit: int = 500) -> Family:
+        path = task._path if isinstance(task, RemoteTask) else path_of(task if isinstance(task, str) else task.id)
+        return msgspec.convert((await self._transport.get(f"{path}/family", limit=limit)).value, Family)
+
     async def counts(self, filter: TaskFilter | None = None) -> Counts:
         return msgspec.convert((await self._transport.get("/v1/counts", **_query_of(filter))).value, Counts)
 
@@ -366,16 +376,21 @@ class RemoteTask(Task):
     async def instruct(self, text: str, *, once: str | None = None) -> None:
         await self._write("POST", "instruct", {"text": text}, keyed(once))
 
-    async def cancel(self, *, undo: bool = True, dry_run: bool = False) -> None:
-        _refuse_dry_run(dry_run)
+    async def cancel(self, *, undo: bool = True, dry_run: bool = False) -> DryRun | None:
+        if dry_run:
+            return _dry_run(await self._write("POST", "cancel", {"undo": undo, "dry_run": True}))
         self._take(record_of(await self._write("POST", "cancel", {"undo": undo})))
+        return None
 
     async def rollback(
         self, to: str, *, undo: bool | None = None, dry_run: bool = False, once: str | None = None
-    ) -> None:
-        _refuse_dry_run(dry_run)
-        effects = None if undo is None else "undo" if undo else "keep"
-        await self._steer("rollback", {"to": to, "effects": effects}, once, is_matched=True)
+    ) -> DryRun | None:
+        body = {"to": to, "effects": None if undo is None else "undo" if undo else "keep"}
+        if dry_run:
+            match = {"If-Match": f'"v{(await self.record()).version}"'}
+            return _dry_run(await self._write("POST", "rollback", {**body, "dry_run": True}, match))
+        await self._steer("rollback", body, once, is_matched=True)
+        return None
 
     async def _steer(self, verb: str, body: Json, once: str | None, *, is_matched: bool) -> None:
         """A verb that must not hit another state than the one it was meant for."""
@@ -392,6 +407,100 @@ class RemoteTask(Task):
     async def signal(self, name: str, value: Json = None, *, once: str | None = None) -> None:
         await self._write("POST", "signal", {"name": name, "value": value}, keyed(once))
 
+    # ── questions ───────────────────────────────────────────────────────────────────────────────
+
+    async def answer(self, value: Json, *, by: str = "", key: str | None = None, once: str | None = None) -> None:
+        """As in this process; it is signed with the name of the API key, whatever `by` says."""
+        question = await self._question(None, key)
+        if question.kind == "effect":
+            said = value if isinstance(value, Mapping) else {"choice": value}
+            choice, result = said.get("choice"), said.get("value")
+            await self._questions.settle(question.id, choice, value=result, once=once)  # type: ignore[arg-type]
+        else:
+            await self._questions.answer(question.id, value, once=once)
+
+    async def approve(self, *, by: str, comment: str = "", edited: Json = None, once: str | None = None) -> None:
+        """As in this process; it is signed with the name of the API key, whatever `by` says."""
+        question = await self._question("approval", None)
+        await self._questions.approve(question.id, comment=comment, edited=edited, once=once)
+
+    async def reject(self, *, by: str, comment: str = "", once: str | None = None) -> None:
+        """As in this process; it is signed with the name of the API key, whatever `by` says."""
+        await self._questions.reject((await self._question("approval", None)).id, comment=comment, once=once)
+
+    async def callback_token(self) -> str:
+        return (await self._questions.token((await self._question("callback", None)).id)).token
+
+    @property
+    def _questions(self) -> Inbox:
+        from perdure.client.inbox import RemoteInbox
+
+        return RemoteInbox(self._transport)
+
+    async def _question(self, kind: str | None, key: str | None) -> InboxItem:
+        """The one open question of this kind, or of any that a person answers."""
+        kinds = {kind} if kind is not None else {"approval", "input", "effect", "credential"}
+        found = [one for one in await self._questions.of(self) if one.answer is None and one.kind in kinds]
+        found = [one for one in found if key is None or key in (one.path, one.id, (one.details or {}).get("key"))]
+        if not found:
+            raise NotFound(
+                "question of task", self.id, self._transport.url, do="`perdure where` says what it waits for"
+            )
+        if len(found) > 1:
+            keys = ", ".join(one.path for one in found)
+            raise InvalidInput(f"task {self.id!r} asks {len(found)} things", do=f"say which, by key: {keys}")
+        return found[0]
+
+    # ── history ─────────────────────────────────────────────────────────────────────────────────
+
+    @property
+    def frames(self) -> TaskFrames:
+        from perdure.client.frames import RemoteFrames
+
+        return RemoteFrames(self._transport, self._path)
+
+    async def checkpoints(self) -> AsyncIterator[Checkpoint]:
+        from perdure.client.past import RemoteCheckpoints
+
+        door, after = RemoteCheckpoints(self._transport), 0
+        while True:
+            page = await door.page(self, after=after, limit=200)
+            for info in page.items:
+                try:
+                    parts = await door.get(self, info.seq)
+                except (NotFound, RecordDamaged):
+                    continue
+                held = {"data" if name == "state" else name: part for name, part in parts.items()}
+                yield msgspec.convert(
+                    {**plain(info), **held, "pending": held["pending"] or ()}, Checkpoint, strict=False
+                )
+            if page.cursor is None:
+                return
+            after = int(page.cursor)
+
+    async def diff(self, a: str, b: str) -> Sequence[Change]:
+        from perdure.client.past import RemoteCheckpoints
+
+        return (await RemoteCheckpoints(self._transport).diff(self, a, b, limit=10_000)).changes
+
+    async def invalidate_if(self, predicate: Callable[[Checkpoint], bool | Awaitable[bool]]) -> Sequence[str]:
+        stale = []
+        match = {"If-Match": f'"v{(await self.record()).version}"'}
+        async for checkpoint in self.checkpoints():
+            verdict = predicate(checkpoint) if checkpoint.valid and checkpoint.seq else False
+            if await verdict if inspect.isawaitable(verdict) else verdict:
+                stale.append(checkpoint)
+        if stale:
+            numbers = {"numbers": [one.seq for one in stale]}
+            self._take(record_of(await self._write("POST", "invalidate", numbers, match)))
+        return [one.id for one in stale]
+
+    async def pin(self, checkpoint: str, *, pinned: bool = True) -> None:
+        seq = seq_of(self.uid, str(checkpoint))
+        if seq is None:
+            raise NotFound("checkpoint", str(checkpoint), self._transport.url)
+        await self._transport.send("PUT" if pinned else "DELETE", f"{self._path}/checkpoints/{seq}/pin")
+
     async def archive(self) -> None:
         self._take(record_of(await self._write("POST", "archive", None)))
 
@@ -405,6 +514,8 @@ class RemoteTask(Task):
         return reply.value
 
 
-def _refuse_dry_run(dry_run: bool) -> None:
-    if dry_run:
-        raise InvalidInput("a dry run cannot be asked for over HTTP yet", kept="everything as it is")
+def _dry_run(value: Mapping[str, Any]) -> DryRun:
+    """What the server rehearsed. Calls that the caller may not read are empty."""
+    parts = ("undone", "kept", "uncertain")
+    shown = {name: [{"call": "", **effect} for effect in value[name]] for name in parts}
+    return msgspec.convert({**value, **shown}, DryRun)
