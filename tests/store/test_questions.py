@@ -41,6 +41,30 @@ def test_the_first_answer_stands(hand: Hand) -> None:
 
 
 @pytest.mark.req("R32")
+def test_an_answer_for_another_line_is_refused(hand: Hand) -> None:
+    epoch = hand.running()
+    hand.ask(UID, epoch)
+    with unchanged(hand.engine):
+        assert hand.answer(UID, line=2) is None
+    assert hand.answer(UID, line=1) == ("1",)
+
+
+def test_the_inbox_lists_open_questions_by_their_expiry(hand: Hand) -> None:
+    epoch = hand.running()
+    for path, expires in (("1", None), ("2", 50), ("3", 20), ("4", 30)):
+        hand.ask(UID, epoch, path, expires_at=expires)
+    hand.ask(UID, epoch, "5", reason="scheduled_wait", expires_at=10)
+    hand.answer(UID, "4")
+    place = {"expires": -1, "asked": 0, "uid": "", "path": ""}
+    asked = {"namespace": "main", "only": None, "kinds": "input", "limit": 10, **place}
+    rows = hand.engine.query("inbox_questions", asked)
+    assert [row[3] for row in rows] == ["3", "2", "1"]
+    after = {"expires": 20, "asked": rows[0][7], "uid": UID, "path": "3"}
+    assert [row[3] for row in hand.engine.query("inbox_questions", {**asked, **after, "limit": 1})] == ["2"]
+    assert hand.engine.query("count_inbox", {"namespace": "main"}) == [("input", 3)]
+
+
+@pytest.mark.req("R32")
 def test_of_many_that_answer_at_once_one_does(crowd: list[Hand]) -> None:
     epoch = crowd[1].running()
     crowd[1].ask(UID, epoch)
