@@ -1,6 +1,7 @@
-"""Write what is made from the server's table of routes: the OpenAPI file and the reference page.
+"""Write what is made from the code of the server: the OpenAPI file and the pages of the reference.
 
-python tools/make_openapi.py            writes src/perdure/server/openapi.json and docs/reference/http.md
+python tools/make_openapi.py            writes src/perdure/server/openapi.json, and http.md, events.md and metrics.md of
+                                        docs/reference
 python tools/make_openapi.py --check    says which differ, and exits with 1 if one does
 """
 
@@ -9,8 +10,10 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from perdure._tasks.webhooks import events_page
 from perdure.server.shapes import openapi, reference
 from perdure.server.table import routes_by_noun
+from perdure.server.telemetry import metrics_page
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -21,6 +24,8 @@ def texts() -> dict[Path, str]:
     return {
         ROOT / "src/perdure/server/openapi.json": openapi.as_text(nouns),
         ROOT / "docs/reference/http.md": reference.as_text(nouns),
+        ROOT / "docs/reference/metrics.md": metrics_page(),
+        ROOT / "docs/reference/events.md": events_page(),
     }
 
 

@@ -56,9 +56,9 @@ _NOBODY = HookFacts(None, "", {})
 class HookSending:
     """Sends to the webhooks whose post this process holds."""
 
-    def __init__(self, tasks: Tasks, sender: Sender, wake: Callable[[], None]) -> None:
-        """`wake` is called when a try has ended: more may be due."""
-        self._store, self._sender, self._wake = store_of(tasks), sender, wake
+    def __init__(self, tasks: Tasks, sender: Sender, tried: Callable[[str], None]) -> None:
+        """`tried` is called when a try has ended, with the state of its message, or '' when that was not recorded."""
+        self._store, self._sender, self._tried = store_of(tasks), sender, tried
         self._under_way: dict[str, asyncio.Task[None]] = {}  # by the id of the message
         self._busy: dict[str, int] = {}  # by webhook
 
@@ -84,8 +84,9 @@ class HookSending:
         await asyncio.gather(*running, return_exceptions=True)
 
     async def _send(self, hook: KeptHook, row: DeliveryRow) -> None:
+        state = ""
         try:
-            await self._try(hook, row)
+            state = await self._try(hook, row)
         except PerdureError as error:
             log.warning("could not record a try of message %s: %s", row.id, error.what)
         except Exception:
@@ -93,22 +94,22 @@ class HookSending:
         finally:
             self._under_way.pop(row.id, None)
             self._busy[hook.id] -= 1
-            self._wake()
+            self._tried(state)
 
-    async def _try(self, hook: KeptHook, row: DeliveryRow) -> None:
+    async def _try(self, hook: KeptHook, row: DeliveryRow) -> str:
         body = body_of_delivery(self._store, row)
         began = time.monotonic()
         reply = await self._sender.post(hook.record.url, self._headers(hook, row, body), body)
         took_ms = int((time.monotonic() - began) * 1000)
         crash.place("webhooks.before_record")
-        await self._record(hook, row, reply, took_ms)
+        return await self._record(hook, row, reply, took_ms)
 
     def _headers(self, hook: KeptHook, row: DeliveryRow, body: bytes) -> dict[str, str]:
         now = self._store.clock.now_ms()
         signed = sign(hook.record.secrets(now), row.id, now // 1000, body)
         return {"Content-Type": "application/json", **signed}
 
-    async def _record(self, hook: KeptHook, row: DeliveryRow, reply: Reply, took_ms: int) -> None:
+    async def _record(self, hook: KeptHook, row: DeliveryRow, reply: Reply, took_ms: int) -> str:
         now = self._store.clock.now_ms()
         tries = row.tries + 1
         text = reply.body[:_MOST_ANSWER].decode("utf-8", "replace")
@@ -125,13 +126,14 @@ class HookSending:
         if not await record_try(
             self._store, row, state=state, due_at=due_at, status=reply.status, took_ms=took_ms, outcome=outcome
         ):
-            return
+            return ""
         if reply.is_good:
             await self._has_gone_well(hook)
         elif reply.status == 410:
             await self._disable(hook, "the receiver answered 410 Gone")
         else:
             await self._has_failed(hook, now, outcome.trouble)
+        return state
 
     # ── what many tries say of a webhook ────────────────────────────────────────────────────────
 

@@ -45,12 +45,15 @@ class WebhookDuty:
         self._retention_ms = int(retention.total_seconds() * 1000)
         self._place = (id(self._store.engine), self._store.namespace)
         self._intake = HookIntake(tasks)
-        self._sending = HookSending(tasks, sender, self._wake)
+        self._sending = HookSending(tasks, sender, self._tried)
         self._is_present = False
         self._tidied: float | None = None
         self.wake: Callable[[], None] = lambda: None  # makes the loop of this duty look now
+        self.tell_try: Callable[[str], None] = lambda state: None  # hears how each try has left its message
 
-    def _wake(self) -> None:
+    def _tried(self, state: str) -> None:
+        if state:
+            self.tell_try(state)
         self.wake()
 
     async def round(self) -> timedelta | None:

@@ -33,6 +33,7 @@ from perdure.server.requests import Answer, Ask, Caller, Streamed
 from perdure.server.routing import Match, Router
 from perdure.server.settings import Settings
 from perdure.server.table import Raw, Route, Unread, check, routes
+from perdure.server.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from perdure.server.assembly import Desk
@@ -102,6 +103,7 @@ class Server:
         self.proxies = tuple(map(read_network, settings.trusted_proxies))
         self.stopping = asyncio.Event()  # set when the server is about to end: streams say goodbye
         self.clock = from_environment()
+        self.telemetry = Telemetry()
         self.live = Live(settings, self.clock, self.stopping)
         self.overviews = Overviews()
         self._open, self._guard, self._identity = open_app, guard, identity
@@ -129,6 +131,7 @@ class Server:
 
     async def close(self) -> None:
         self.stopping.set()
+        self.telemetry.end()
         await self.live.close()
         if self._desk is not None:
             await self._desk.jobs.close()
@@ -156,7 +159,7 @@ class Server:
         """Send webhooks for as long as this server lives."""
         from perdure.server.process.hook_duties import HookDuties
 
-        duties = HookDuties(self._open, self.settings)
+        duties = HookDuties(self._open, self.settings, self.telemetry)
         duties.begin()
         self.on_close(duties.end())
 
@@ -166,6 +169,7 @@ class Server:
             if message["type"] == "lifespan.startup":
                 if not self.settings.read_only:
                     self._begin_webhooks()
+                self.telemetry.begin()
                 await send({"type": "lifespan.startup.complete"})
             else:
                 await self.close()
@@ -344,6 +348,8 @@ class _Exchange:
 
     async def _send_answer(self, answer: Answer) -> None:
         headers = dict(answer.headers)
+        if "Perdure-Repeated" in headers and self.caller is not None:
+            self.server.telemetry.of(self.caller.namespace).count("duplicates_prevented", "request")
         if answer.value is not None:
             headers.setdefault("Content-Type", "application/json")
         status, body = answer.status, b""
@@ -434,6 +440,8 @@ class _Exchange:
         took = (time.perf_counter() - self.began) * 1000
         name = self.route.name if self.route else "-"
         who = self.caller.credential if self.caller else "-"
+        space = self.caller.namespace if self.caller else ""
+        self.server.telemetry.note_request(space, name, self.status, took / 1000)
         log.info(
             "%s %d %.1f ms", name, self.status, took,
             extra={"route": name, "status": self.status, "ms": round(took, 1), "request_id": self.request.request_id,

@@ -26,6 +26,7 @@ NOUNS = (  # one a line
     "sessions",
     "keys",
     "webhooks",
+    "metrics",
     "tasks",
     "task_list",
     "steering",

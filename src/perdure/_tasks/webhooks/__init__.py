@@ -15,6 +15,7 @@ __getattr__ = lazy_door(
             "due",
             "record_try",
         ),
+        "event_catalogue": ("SENTENCES", "events_page"),
         "hook": ("DISABLED", "Facts", "HookRecord", "MadeWebhook", "NAMES", "Webhook", "disable", "wants"),
         "message": ("before_moment", "body_of", "message_id", "plain_body"),
         "retries": ("DELAYS", "delay_after", "patience_asked"),

@@ -13,6 +13,7 @@ from perdure._tasks.webhooks.delivery import (
     due,
     record_try,
 )
+from perdure._tasks.webhooks.event_catalogue import SENTENCES, events_page
 from perdure._tasks.webhooks.hook import DISABLED, Facts, HookRecord, MadeWebhook, NAMES, Webhook, disable, wants
 from perdure._tasks.webhooks.message import before_moment, body_of, message_id, plain_body
 from perdure._tasks.webhooks.retries import DELAYS, delay_after, patience_asked
@@ -26,6 +27,8 @@ __all__ = [
     "body_of_row",
     "due",
     "record_try",
+    "SENTENCES",
+    "events_page",
     "DISABLED",
     "Facts",
     "HookRecord",

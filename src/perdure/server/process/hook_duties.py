@@ -18,6 +18,7 @@ from perdure._worker import DutyLoop, WebhookDuty
 from perdure.errors import PerdureError
 from perdure.server.nouns.webhooks import rules_of
 from perdure.server.settings import Settings
+from perdure.server.telemetry import Telemetry
 
 log = logging.getLogger("perdure.server")
 
@@ -28,8 +29,8 @@ _MOST_NAMESPACES = 1000
 class HookDuties:
     """The duties of one server."""
 
-    def __init__(self, open_app: Callable[[str], Perdure], settings: Settings) -> None:
-        self._open, self._settings = open_app, settings
+    def __init__(self, open_app: Callable[[str], Perdure], settings: Settings, telemetry: Telemetry) -> None:
+        self._open, self._settings, self._telemetry = open_app, settings, telemetry
         self._sender = Sender(rules_of(settings))
         self._apps: dict[str, Perdure] = {}
         self._duties: list[WebhookDuty] = []
@@ -68,5 +69,6 @@ class HookDuties:
         duty = WebhookDuty(app.tasks, self._sender, self._settings.retention_deliveries)
         loop = DutyLoop(duty, store_of(app.tasks).clock)
         duty.wake = loop.ring
+        duty.tell_try = lambda state: self._telemetry.of(namespace).count("hook_tries", state)
         self._duties.append(duty)
         self._running.append(asyncio.create_task(loop.run(), name=f"perdure webhooks of {namespace}"))

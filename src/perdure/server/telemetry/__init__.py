@@ -1,0 +1,13 @@
+"""What a server counts and tells of itself: metrics."""
+
+from perdure._ground.lazy_door import lazy_door
+
+__getattr__ = lazy_door(
+    __name__,
+    {
+        "catalogue": ("CATALOGUE", "Metric", "as_page as metrics_page", "full_name"),
+        "event_tally": ("EventTally",),
+        "figures": ("Figures",),
+        "metrics": ("Telemetry",),
+    },
+)

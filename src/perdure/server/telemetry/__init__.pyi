@@ -1,0 +1,18 @@
+"""What a server counts and tells of itself: metrics.
+
+Written by tools/make_doors.py from the table in __init__.py.
+"""
+
+from perdure.server.telemetry.catalogue import CATALOGUE, Metric, as_page as metrics_page, full_name
+from perdure.server.telemetry.event_tally import EventTally
+from perdure.server.telemetry.figures import Figures
+from perdure.server.telemetry.metrics import Telemetry
+__all__ = [
+    "CATALOGUE",
+    "Metric",
+    "metrics_page",
+    "full_name",
+    "EventTally",
+    "Figures",
+    "Telemetry",
+]
