@@ -131,7 +131,6 @@ class Server:
 
     async def close(self) -> None:
         self.stopping.set()
-        self.telemetry.end()
         await self.live.close()
         if self._desk is not None:
             await self._desk.jobs.close()
@@ -155,21 +154,13 @@ class Server:
         else:
             await send({"type": "websocket.close", "code": 1008})  # no route speaks it
 
-    def _begin_webhooks(self) -> None:
-        """Send webhooks for as long as this server lives."""
-        from perdure.server.process.hook_duties import HookDuties
-
-        duties = HookDuties(self._open, self.settings, self.telemetry)
-        duties.begin()
-        self.on_close(duties.end())
-
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
-                if not self.settings.read_only:
-                    self._begin_webhooks()
-                self.telemetry.begin()
+                from perdure.server.process.hook_duties import HookDuties
+
+                self.on_close(HookDuties(self._open, self.settings, self.telemetry).begin())
                 await send({"type": "lifespan.startup.complete"})
             else:
                 await self.close()

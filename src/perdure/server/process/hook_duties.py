@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from perdure._app import Perdure
@@ -36,10 +36,14 @@ class HookDuties:
         self._duties: list[WebhookDuty] = []
         self._running: list[asyncio.Task[None]] = []
 
-    def begin(self) -> None:
-        self._running.append(asyncio.create_task(self._look(), name="perdure webhook namespaces"))
+    def begin(self) -> Awaitable[None]:
+        """Begin, and count how long the event loop is held up. What is returned ends both."""
+        if not self._settings.read_only:
+            self._running.append(asyncio.create_task(self._look(), name="perdure webhook namespaces"))
+        self._running.append(asyncio.create_task(self._telemetry.feel_pulse(), name="perdure pulse"))
+        return self._end()
 
-    async def end(self) -> None:
+    async def _end(self) -> None:
         """Stop, and let other processes have the posts."""
         for running in self._running:
             running.cancel()

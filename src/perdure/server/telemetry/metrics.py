@@ -32,7 +32,6 @@ class Telemetry:
         self._tallies: dict[str, tuple[EventTally, Workers]] = {}
         self._turn = asyncio.Lock()
         self._held = 0.0
-        self._pulse: asyncio.Task[None] | None = None
 
     def of(self, namespace: str) -> Figures:
         """The figures of a namespace; of very many namespaces, those past the first 64 share one."""
@@ -45,15 +44,8 @@ class Telemetry:
         figures.count("http_requests", route, str(status))
         figures.observe("http_seconds", seconds, route)
 
-    def begin(self) -> None:
-        """Notice from now on how long the event loop is held up."""
-        self._pulse = asyncio.create_task(self._feel_pulse(), name="perdure pulse")
-
-    def end(self) -> None:
-        if self._pulse is not None:
-            self._pulse.cancel()
-
-    async def _feel_pulse(self) -> None:
+    async def feel_pulse(self) -> None:
+        """Notice how long the event loop is held up. Runs until it is cancelled."""
         while True:
             began = time.monotonic()
             await asyncio.sleep(_PULSE)
