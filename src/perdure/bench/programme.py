@@ -17,6 +17,7 @@ from perdure.bench import (
     resuming,
     sessions,
     shells,
+    streams,
     workers,
 )
 from perdure.bench.bare import RawFile
@@ -66,6 +67,7 @@ _LINES: dict[str, Measure] = {
     "workspace": continuity.workspace,
     "resuming": resuming.resuming,
     "shell": shells.shells,
+    "server": streams.server,
     "share": processes.share,
     "memory": processes.memory,
 }
