@@ -52,6 +52,7 @@ FOLDERS = (
     "scenarios",
     "server",
     "browser",
+    "mcp",
     "security",
     "honesty",
     "crash",

@@ -22,6 +22,6 @@ __getattr__ = lazy_door(
         "requests": ("Answer", "Ask", "Caller", "Scope", "Streamed"),
         "serving": ("Server",),
         "settings": ("Settings", "load_settings"),
-        "table": ("Route", "Unread", "routes"),
+        "table": ("Raw", "Route", "Unread", "routes"),
     },
 )

@@ -20,7 +20,7 @@ from perdure.server.process import (
 from perdure.server.requests import Answer, Ask, Caller, Scope, Streamed
 from perdure.server.serving import Server
 from perdure.server.settings import Settings, load_settings
-from perdure.server.table import Route, Unread, routes
+from perdure.server.table import Raw, Route, Unread, routes
 __all__ = [
     "cookie_of",
     "Desk",
@@ -48,6 +48,7 @@ __all__ = [
     "Server",
     "Settings",
     "load_settings",
+    "Raw",
     "Route",
     "Unread",
     "routes",

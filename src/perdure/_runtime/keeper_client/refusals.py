@@ -65,6 +65,10 @@ def error_of(refusal: keeper.Refusal, request: keeper.Request | None) -> Perdure
             )
         case "cannot start" | "system":
             return UnitEnded(unit, what)
+        case "secret":
+            return NotAllowed(
+                "the program asks for a secret", kept="nothing was typed", do="a person answers it: `perdure attach`"
+            )
         case "no command":
             return NotFound("command", "with this key", f"shell {unit!r}" if unit else "the shell")
         case "no descriptor":

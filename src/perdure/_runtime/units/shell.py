@@ -32,7 +32,7 @@ from perdure._runtime.secrets import Secret
 from perdure._runtime.units import terminal_screen as screens
 from perdure._runtime.units.output import Output
 from perdure._runtime.units.unit import Unit
-from perdure.errors import InvalidInput, ShellBusy, TimedOut, UnitEnded, UnitHeld
+from perdure.errors import InvalidInput, NotAllowed, ShellBusy, TimedOut, UnitEnded, UnitHeld
 
 _LONGEST = timedelta(days=30)
 # The ways to say that one wants the shell of the house.
@@ -173,25 +173,33 @@ class Shell(Unit):
 
     # ── input ───────────────────────────────────────────────────────────────────────────────────
 
-    async def send(self, text: str) -> None:
+    async def send(self, text: str, *, refuse_secret: bool = False) -> None:
         """Type it. Its intent is on record first, by its length; cut off half-way it is uncertain, and never typed
-        again."""
-        if inside() is not None and not is_in_effect():
-            self._cursor = await self._send_as_effect(Typed.of(text))
-        else:
-            self._cursor = await self._send(text, random.token_hex(12))
+        again. With `refuse_secret`, nothing is typed into a question that does not echo.
 
-    async def _send(self, text: str, id: str) -> int:
-        reply = await self.write("send", text.encode(), id=id)
+        Raises:
+            NotAllowed: the program asks for a secret, and `refuse_secret` is set; nothing was typed.
+        """
+        if inside() is not None and not is_in_effect():
+            more = {"refuse_secret": True} if refuse_secret else {}  # what is not said is not in the identity of a call
+            self._cursor = await self._send_as_effect(Typed.of(text), **more)
+        else:
+            self._cursor = await self._send(text, random.token_hex(12), refuse_secret)
+
+    async def _send(self, text: str, id: str, refuse_secret: bool) -> int:
+        more = {"unless_secret": True} if refuse_secret else {}
+        reply = await self.write("send", text.encode(), id=id, **more)
         return int(reply.args.get("offset", self._cursor or 0))
 
-    async def _was_sent(self, typed: Typed) -> Any:
+    async def _was_sent(self, typed: Typed, refuse_secret: bool = False) -> Any:
         reply = await self.ask("input_state", id=idempotency_key())
         return {"done": Happened(reply.args["offset"]), "begun": UNKNOWN}.get(reply.args["state"], DID_NOT_HAPPEN)
 
-    @effect(name="shell.send", verify=_was_sent, identity=_of_shell, failed_on=(UnitHeld,), raises=(UnitEnded,))
-    async def _send_as_effect(self, typed: Typed) -> int:
-        return await self._send(typed.text, idempotency_key())  # type: ignore[attr-defined]
+    @effect(
+        name="shell.send", verify=_was_sent, identity=_of_shell, failed_on=(UnitHeld, NotAllowed), raises=(UnitEnded,)
+    )
+    async def _send_as_effect(self, typed: Typed, refuse_secret: bool = False) -> int:
+        return await self._send(typed.text, idempotency_key(), refuse_secret)  # type: ignore[attr-defined]
 
     async def answer(self, secret: Secret | str, *, timeout: float | Duration = 30) -> None:
         """Answer a question that does not echo, once the program asks it. The answer is written down nowhere.
@@ -234,10 +242,12 @@ class Shell(Unit):
         return found
 
     @step(name="shell.read", identity=_of_shell)
-    async def read(self, from_offset: int = 0) -> Output:
-        """The output from an offset on, as far as it is kept."""
+    async def read(self, from_offset: int = 0, *, plain: bool = False) -> Output:
+        """The output from an offset on, as far as it is kept; `plain` without colours, other codes and marks."""
         data, start, gap = await self._bytes(from_offset)
-        return Output(data.decode(errors="replace"), start + len(data), gap)
+        if plain:
+            data = data[: screens.whole_length(data)]
+        return Output(screens.plain(data) if plain else data.decode(errors="replace"), start + len(data), gap)
 
     async def _bytes(self, offset: int) -> tuple[bytes, int, int]:
         reply = await self.ask("read", start=offset)

@@ -46,6 +46,7 @@ SECTIONS = {
     "Serve": (
         "up",
         "serve",
+        "mcp",
         "link",
         "api-keys",
         "webhooks",

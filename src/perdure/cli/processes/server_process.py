@@ -14,6 +14,7 @@ from perdure._ground import json_values as values
 from perdure._ground.ids import user_name
 from perdure.cli.base import Invocation
 from perdure.cli.output import safe
+from perdure.cli.processes.mcp_route import mcp_routes
 from perdure.errors import StoreUnavailable
 from perdure.server import (
     Listener,
@@ -127,7 +128,7 @@ class Serving:
         logs = not sys.stderr.isatty() if self._choice.logs is None and sys.stderr else bool(self._choice.logs)
         log_to_stderr(with_requests=logs)
         settings = _with_port(self._settings, listener.port)
-        server = make_app(self._call.store_url, settings, pages=self._pages())
+        server = make_app(self._call.store_url, settings, pages=[*self._pages(), *mcp_routes()])
         sockets: list[socket.socket] = [listener.socket]
         try:
             await refuse_open_door(server, is_insecure=self._choice.insecure_http)

@@ -212,6 +212,8 @@ class Terminal(Held):
             return Answer({"again": True, "offset": self._inputs.last_at})
         if known == "begun" and not any(id == waiting for waiting, _, _ in self._to_write):
             raise Refused("uncertain", id=id)
+        if call.get("unless_secret", bool, False) and self.waits_for() == "secret":
+            raise Refused("secret")
         return self.write(id, call.body)
 
     def write(self, id: str, data: bytes) -> Soon:

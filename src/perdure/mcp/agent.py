@@ -1,0 +1,181 @@
+"""What the tools do with a task: its state, its questions, its checkpoints. Shells are in terminal.py.
+
+The lease is held for the length of one call: a client that vanishes leaves nothing behind that another would wait for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from perdure._app import Perdure
+from perdure._ground.bridge import Nap
+from perdure._model import Pause, TaskRecord
+from perdure._tasks import Task
+from perdure.errors import Conflict, InvalidInput, NotFound
+from perdure.mcp.answers import (
+    CheckpointLine,
+    CheckpointLines,
+    Reply,
+    Saved,
+    TaskLine,
+    TaskLines,
+    Where,
+    short,
+)
+from perdure.mcp.terminal import Terminals, shell_infos
+
+_LOOK_SECONDS = 0.25
+_MOST_LISTED = 50
+
+
+class Agent:
+    """One task, as the client of this call works on it."""
+
+    def __init__(self, app: Perdure, task: str) -> None:
+        self.app, self.id = app, task
+
+    async def task(self) -> Task:
+        return await self.app.tasks.open(self.id, state={})
+
+    async def record(self) -> TaskRecord | None:
+        return await self.app.tasks.get(self.id)
+
+    async def terminals(self) -> Terminals:
+        """Where its shells are; the task is made if it is not there."""
+        await self.task()
+        return Terminals(await self.app.runtime(self.id), self.id)
+
+    # ── where was I ─────────────────────────────────────────────────────────────────────────────
+
+    async def where(self) -> Where:
+        record = await self.record()
+        if record is None:
+            return Where(task=self.id, status="new", note="nothing is known of this task yet; save_state begins it")
+        shells = await shell_infos(await self.app.runtime(self.id))
+        open_ones = await self.app.effects.list(limit=_MOST_LISTED)
+        unsettled = [f"{one.call}: {one.why}" for one in open_ones if one.task_id == self.id]
+        return Where(
+            task=self.id,
+            status=record.status,
+            state=record.state,
+            saved_at=record.latest.timestamp if record.latest is not None else None,
+            question=_question(record.pause),
+            shells=shells,
+            unsettled=[short(one, 300) for one in unsettled],
+            note=f"damaged and left out: {', '.join(record.damaged)}" if record.damaged else "",
+        )
+
+    async def list(self, status: str, limit: int) -> TaskLines:
+        chosen: Any = status or None
+        found = await self.app.tasks.list(status=chosen, limit=limit)
+        return TaskLines(
+            tasks=[
+                TaskLine(id=one.id, status=one.status, name=short(one.name, 200), updated_at=one.updated_at)
+                for one in found
+            ]
+        )
+
+    # ── the state ───────────────────────────────────────────────────────────────────────────────
+
+    async def save(self, state: Mapping[str, Any], label: str) -> Saved:
+        task = await self.task()
+        async with task.attempt() as held:
+            made = await held.checkpoint(dict(state), label=label)
+        return Saved(checkpoint=str(made.seq), at=made.timestamp)
+
+    async def checkpoints(self, limit: int) -> CheckpointLines:
+        task, record = await self._known()
+        current = record.latest.seq if record.latest is not None else -1
+        found = [one async for one in task.checkpoints()]
+        lines = [
+            CheckpointLine(
+                checkpoint=str(one.seq), at=one.timestamp, label=short(one.label, 200), current=one.seq == current
+            )
+            for one in found
+        ]
+        return CheckpointLines(checkpoints=lines[-limit:][::-1])
+
+    async def restore(self, checkpoint: str) -> Where:
+        task, _ = await self._known()
+        await task.rollback(checkpoint, undo=False)
+        return await self.where()
+
+    async def _known(self) -> tuple[Task, TaskRecord]:
+        record = await self.record()
+        if record is None:
+            raise NotFound("task", self.id, "the store", do="save_state begins it")
+        return await self.app.tasks.handle(self.id), record
+
+    # ── questions and waits ─────────────────────────────────────────────────────────────────────
+
+    async def ask(self, question: str, state: Mapping[str, Any] | None, wait_seconds: float) -> Reply:
+        task = await self.task()
+        record = await task.record()
+        if record.is_paused:
+            if record.pause is not None and record.pause.message == question:  # asked again after a lost answer
+                return await self.answer(wait_seconds)
+            raise Conflict(
+                f"the task already waits for something: {_question(record.pause)}",
+                do="get_answer tells what became of it; ask for another thing under another task",
+            )
+        await task.pause(question, reason="human_approval", checkpoint=None if state is None else dict(state))
+        return await self.answer(wait_seconds)
+
+    async def wait_until(self, until: str, seconds: float, why: str) -> Reply:
+        due = _moment(until) if until else datetime.now(UTC) + timedelta(seconds=seconds)
+        task = await self.task()
+        await task.pause(why or "waiting", reason="scheduled_wait", until=due)
+        return await self.answer(0)
+
+    async def answer(self, wait_seconds: float) -> Reply:
+        """What became of the last question or wait; after so many seconds at most."""
+        end = time.monotonic() + wait_seconds
+        while (reply := await self._look()).status == "waiting" and time.monotonic() < end:
+            await Nap(min(_LOOK_SECONDS, max(0.0, end - time.monotonic())))
+        return reply
+
+    async def _look(self) -> Reply:
+        task, record = await self._known()
+        pause = record.pause
+        if record.is_paused and pause is not None:
+            is_over = pause.due_at is not None and pause.due_at <= datetime.now(UTC)
+            if not is_over:
+                note = f"a person decides: `perdure approve {self.id}` or `perdure reject {self.id}`, or the dashboard"
+                asks = pause.reason in ("human_approval", "human_input")
+                return Reply(status="waiting", due_at=pause.due_at, note=note if asks else _question(pause))
+            await task.resume()
+            return Reply(status="over", note=_question(pause))
+        return _said(record.state)
+
+
+def _said(state: Any) -> Reply:
+    approval = state.get("approval") if isinstance(state, Mapping) else None
+    answer = state.get("answer") if isinstance(state, Mapping) else None
+    if isinstance(approval, Mapping):
+        decision = "approved" if approval.get("decision") == "approve" else "rejected"
+        return Reply(
+            status=decision,  # type: ignore[arg-type]
+            by=str(approval.get("by", "")),
+            comment=short(approval.get("comment", "")),
+            value=approval.get("edited"),
+        )
+    if isinstance(answer, Mapping):
+        return Reply(status="answered", value=answer.get("value"), by=str(answer.get("by", "")))
+    return Reply(status="nothing_asked")
+
+
+def _question(pause: Pause | None) -> str:
+    return "" if pause is None else short(f"{pause.reason}: {pause.message}")
+
+
+def _moment(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(f"{text[:80]!r} is not a moment", do="write it as 2026-11-18T16:05:00+00:00") from None
+    if found.tzinfo is None:
+        raise InvalidInput(f"{text[:80]!r} has no time zone", do="write it as 2026-11-18T16:05:00+00:00")
+    return found
