@@ -88,9 +88,9 @@ def started(url: str, *arguments: str, **more: str) -> Iterator[subprocess.Popen
 
 
 @contextmanager
-def live_server(url: str, *options: str, command: str = "up", **more: str) -> Iterator[LiveServer]:
-    """A server that has said it is ready, on a port of its own."""
-    arguments = [command, "--json", "--port", "0", "--no-access-log", *options]
+def live_server(url: str, *options: str, command: str = "up", port: int = 0, **more: str) -> Iterator[LiveServer]:
+    """A server that has said it is ready, on a port of its own, or on the one that is named."""
+    arguments = [command, "--json", "--port", str(port), "--no-access-log", *options]
     with started(url, *arguments, **more) as process:
         assert process.stdout is not None and process.stderr is not None
         line = process.stdout.readline()
