@@ -116,3 +116,16 @@ async def parse_row(row: int) -> int:
 @durable
 async def import_legacy(rows: int) -> int:
     return sum([await parse_row(row) for row in range(rows)])
+
+
+@step
+async def echo(text: str) -> str:
+    return text
+
+
+@durable
+async def ask_hostile(question: str, texts: list[str]) -> str:
+    for text in texts:
+        await echo(text[:2000])
+    await pause.input(question, str)
+    return question

@@ -110,7 +110,8 @@ def watching(browser: Browser, origin: str, *, theme: str = "light", **options: 
     """A context of its own: cookies, storage and listeners. It must end without a trouble."""
     options = {"viewport": WIDE, "color_scheme": theme, "timezone_id": "UTC", "locale": "en-GB", **options}
     context = browser.new_context(**options)
-    watched = Watched(context, origin)
+    # A network that comes or goes on this machine ends the requests of a browser; that says nothing about the page.
+    watched = Watched(context, origin, foreseen=["net::ERR_NETWORK_CHANGED"])
     watched.listen()
     try:
         yield watched

@@ -52,7 +52,7 @@ function Count() {
 /** Jump to a task by its id; the full search is loaded when it is first used. */
 function Search() {
   const open = () => import("./search.js").then((search) => search.openSearch());
-  return html`<button type="button" class="find" onClick=${open} aria-keyshortcuts="/ Control+K"><${Icon} name="search" /><span class="find-text">${shellSay.search}</span><kbd>/</kbd></button>`;
+  return html`<button type="button" class="find" onClick=${open} aria-label=${shellSay.search} aria-keyshortcuts="/ Control+K"><${Icon} name="search" /><span class="find-text">${shellSay.search}</span><kbd>/</kbd></button>`;
 }
 
 function Light() {
@@ -93,6 +93,14 @@ function Strip() {
   return null;
 }
 
+/** A module, asked for again when the network has failed. @param {() => Promise<{default: any}>} ask */
+async function load(ask) {
+  for (let tries = 1; ; tries++) {
+    try { return await ask(); } catch (error) { if (tries === 3) throw error; }
+    await new Promise((go) => { setTimeout(go, 300 * tries); });
+  }
+}
+
 /** The page of this address, loaded when it is first shown. */
 function Page() {
   const here = place.value;
@@ -100,7 +108,7 @@ function Page() {
   const [isOutdated, setOutdated] = useState(false);
   useEffect(() => {
     if (loaded[here.page] || !PAGES[here.page]) return;
-    PAGES[here.page]().then((module) => setLoaded((all) => ({ ...all, [here.page]: module.default })), (error) => { if (!(error instanceof TypeError)) throw error; setOutdated(true); });
+    load(PAGES[here.page]).then((module) => setLoaded((all) => ({ ...all, [here.page]: module.default })), (error) => { if (!(error instanceof TypeError)) throw error; setOutdated(true); });
   }, [here.page]);
   if (isOutdated) return html`<${Empty} title=${partsSay.outdatedTitle}><p>${partsSay.outdated}</p><${Button} main onClick=${() => location.reload()}>${partsSay.reload}<//><//>`;
   if (here.page === "nowhere") return html`<${Empty} title=${partsSay.nowhereTitle}><p><a class="link" href="/">${partsSay.nowhere}</a></p><//>`;
