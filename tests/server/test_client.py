@@ -168,3 +168,17 @@ async def test_another_system_answers_through_the_client(address, shared_url):
         await task.pause("CI", reason="external_dependency", callback=token)
         assert [await app.tasks.deliver(token), await app.tasks.deliver(token, 1)] == [True, False]
         assert (await task.record()).state["external"]["value"] is None
+
+
+async def test_a_task_says_through_a_server_why_it_is_not_running(address):
+    async with Perdure(address) as app:
+        task = await app.tasks.create("ship", state={})
+        await task.pause("Ship it?", reason="human_approval", expires="2d")
+        found = await app.situation("ship")
+        assert (found.kind, found.say, found.you) == ("you", "Ship it?", 1)
+        assert found.until is not None and [way.verb for way in found.ways] == ["approve", "reject"]
+        page = await app.tasks.page()
+        assert (await app.situations(page.items))[task.uid].say == "Ship it?"
+        assert [item.id for item in await app.tasks.page(TaskFilter(situation="you"))] == ["ship"]
+        with pytest.raises(errors.NotFound):
+            await app.situation("nothing")

@@ -200,7 +200,7 @@ TABLE: list[tuple[int, Facts, str, str, str]] = [
         "turn",
         "its worker (pid 7 on vm) has died; another takes it over",
     ),
-    (20, facts(), "idle", "unattended", "open since 12 min; no process works on it"),
+    (20, facts(), "idle", "unattended", "open; no process works on it"),
 ]
 
 

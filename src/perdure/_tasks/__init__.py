@@ -104,7 +104,6 @@ __getattr__ = lazy_door(
             "give_back_space",
             "keys_in_use",
             "leave",
-            "left_by_the_dead",
             "payload",
             "read_rows",
             "rehearse",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +19,14 @@ from perdure.client.automation import RemoteEvents, RemoteKillSwitch, RemoteSche
 from perdure.client.inbox import RemoteInbox
 from perdure.client.past import RemoteCheckpoints, RemoteEffects, RemoteJournal
 from perdure.client.streams import ServerEvent, listen
-from perdure.client.tasks import RemoteTasks
+from perdure.client.tasks import RemoteTasks, path_of
 from perdure.client.transport import Transport
 from perdure.client.workers import RemoteWorkers
 from perdure.errors import InvalidInput
+from perdure.types import Situation
 
 if TYPE_CHECKING:
+    from perdure._durable import HasUid
     from perdure._tasks import Task
 
 
@@ -48,6 +50,17 @@ class RemotePerdure(Perdure):
         """
         async for one in listen(self._transport, "/v1/stream", {"topics": ",".join(topics)}):
             yield one
+
+    async def situation(self, id: str) -> Situation:
+        return await self._situation(path_of(id))
+
+    async def situations(self, items: Iterable[HasUid]) -> Mapping[str, Situation]:
+        """One request for each task."""
+        return {item.uid: await self._situation(f"/v1/tasks/~{item.uid}") for item in items}
+
+    async def _situation(self, address: str) -> Situation:
+        found: Situation = msgspec.convert((await self._transport.get(f"{address}/situation")).value, Situation)
+        return found
 
     @property
     def journal(self) -> RemoteJournal:

@@ -6,7 +6,7 @@ what is used inside one waits on the function's own loop (`waited`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
@@ -34,14 +34,14 @@ from perdure.sync._faces import (
 )
 
 if TYPE_CHECKING:
-    from perdure._durable import FunctionInfo, Waits
+    from perdure._durable import FunctionInfo, HasUid, Waits
     from perdure._durable import Handle as AsyncHandle
     from perdure._worker import Hook
     from perdure.automation import Event
     from perdure.memory import Block, Layer, Note, Outcome, StorageAdapter
     from perdure.memory import Memory as AsyncMemory
     from perdure.models import Budget
-    from perdure.types import DurableFunction, Reason, Stopped
+    from perdure.types import DurableFunction, Reason, Situation, Stopped
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -205,6 +205,18 @@ class Perdure:
     def functions(self) -> Sequence[FunctionInfo]:
         """The durable functions that live workers know: versions, queues, what they take, and who knows them."""
         return drive(self._inner.functions())
+
+    def situation(self, id: str) -> Situation:
+        """Why a task is, or is not, running: one sentence, since when, until when, and what a person can do.
+
+        Raises:
+            NotFound: there is no such task.
+        """
+        return drive(self._inner.situation(id))
+
+    def situations(self, items: Iterable[HasUid]) -> Mapping[str, Situation]:
+        """The situations of a page of tasks, or of records, by uid, with as many queries as for one task."""
+        return drive(self._inner.situations(items))
 
     def handle(self, id: str, fn: DurableFunction[P, R], /) -> Handle[R]:
         """Take up a task that was started before, by this process or another: a slow tool's, say, to be polled."""

@@ -6,7 +6,6 @@ __getattr__ = lazy_door(
     __name__,
     {
         "audit": ("Audit", "export_heads", "verify"),
-        "dead_processes": ("left_by_the_dead",),
         "doctor": ("Finding", "examine"),
         "facts": ("StoreFacts", "store_facts"),
         "gc": ("Report", "collect", "give_back_space"),

@@ -4,7 +4,6 @@ Written by tools/make_doors.py from the table in __init__.py.
 """
 
 from perdure._tasks.upkeep.audit import Audit, export_heads, verify
-from perdure._tasks.upkeep.dead_processes import left_by_the_dead
 from perdure._tasks.upkeep.doctor import Finding, examine
 from perdure._tasks.upkeep.facts import StoreFacts, store_facts
 from perdure._tasks.upkeep.gc import Report, collect, give_back_space
@@ -16,7 +15,6 @@ __all__ = [
     "Audit",
     "export_heads",
     "verify",
-    "left_by_the_dead",
     "Finding",
     "examine",
     "StoreFacts",

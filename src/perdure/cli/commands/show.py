@@ -46,6 +46,8 @@ async def command(call: Invocation, id: str, last: int, full: bool, is_watched: 
 
 
 async def _view(call: Invocation, id: str, last: int, full: bool) -> View:
+    from perdure._durable import situation_by_uid
+
     task = await call.tasks.handle(id)
     record = await task.record()
     most = None if full else last
@@ -56,6 +58,8 @@ async def _view(call: Invocation, id: str, last: int, full: bool) -> View:
     blocked = await blockers(call.store, id)
     about = _about(record, now, call.place, full)
     about[:0] = _saved(record, events)
+    found = await situation_by_uid(call.tasks, record.uid)
+    about[:0] = [("why", [found.headline, *([Cell(found.next, "faint")] if found.next else [])])]
     asked = await questions_of(store_of(task), task.id, task.uid, has_ended=record.is_finished)
     about[:0] = [("asks", _asks(one, record.pause)) for one in asked]
     about[:0] = [("waits for", [Cell(text, "paused")]) for text in blocked]
@@ -65,7 +69,7 @@ async def _view(call: Invocation, id: str, last: int, full: bool) -> View:
         blocks.append(plans.report(report))
     blocks += _attempts(record.attempts, await _dead(task)) + _checkpoints(checkpoints) + _events(shown, len(events))
     extras = {"checkpoints": list(checkpoints), "events": list(shown), "questions": asked, "blocked_by": blocked}
-    extras |= {"store": call.place, "restored": report}
+    extras |= {"store": call.place, "restored": report, "situation": plain(found)}
     return {**plain(record), **extras, "namespace": call.namespace}, blocks
 
 

@@ -304,8 +304,7 @@ def idle(facts: Facts) -> str:
     dead = _dead(facts.holder)
     if dead:
         return f"{dead}; no process works on it"
-    begun = facts.started_at or facts.created_at
-    return f"open since {length(begun, facts.now)}; no process works on it"
+    return "open; no process works on it"
 
 
 def _dead(holder: HeldBy | None) -> str:
