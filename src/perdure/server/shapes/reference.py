@@ -25,7 +25,8 @@ _TOP = """\
 # HTTP API
 
 Every route of `perdure serve`. `python tools/make_openapi.py` writes this page from the server's table of routes; the
-same table makes `GET /openapi.json`, which has the shapes of all bodies and answers.
+same table makes `GET /openapi.json`, which has the shapes of all bodies and answers. [The guide](../guide/server.md)
+shows how to begin.
 
 Bodies and answers are JSON. Moments are ISO 8601 in UTC, lengths of time are seconds, bytes are base64. An answer that
 is not 2xx is `application/problem+json` with `code`, `detail`, `kept` (what was kept) and `do` (what to do).
