@@ -1,3 +1,4 @@
+// @ts-check
 // Sets the chosen theme before the first paint. A classic script: a module would run after it.
 try {
   const theme = localStorage.getItem("perdure.theme");

@@ -78,7 +78,7 @@ function Question({ pause, draft, change, decide, mode, setMode, isShort, errors
   return html`${asJson ? html`<${JsonField} value=${draft.value} onChange=${onChange} errors=${errors} id=${`json-${pause.id}`} label=${`${inboxSay.value} (${inboxSay.valueHint})`} />`
       : html`<${Form} schema=${pause.schema} value=${draft.value} onChange=${onChange} errors=${errors} id=${`form-${pause.id}`} label=${inboxSay.value} />`}
     <${Comment} id=${pause.id} draft=${draft} change=${change} />
-    <div class="acts"><${Act} main do=${() => decide("answer", { value: draft.value === undefined ? null : draft.value })()}>${inboxSay.answer} <kbd>Ctrl ↵</kbd><//>
+    <div class="acts"><${Act} main do=${() => decide("answer", { value: draft.value === undefined ? null : draft.value })()}>${inboxSay.answer} <kbd>${inboxSay.sendKey}</kbd><//>
       ${pause.schema && html`<${Button} onClick=${() => setMode(asJson ? "" : "json")}>${asJson ? inboxSay.asForm : inboxSay.asJson}<//>`}</div>`;
 }
 

@@ -118,7 +118,7 @@ function Health({ health }) {
 /** The page before there is any task. */
 function First() {
   return html`<div class="first"><h1>${nowSay.firstTitle}</h1><p>${nowSay.first}</p>
-    <section class="panel"><header><h2>hello.py</h2></header><pre class="block" tabindex="0">${firstProgram}</pre></section>
-    <p>${nowSay.firstSave} <${Code} copy=${"python hello.py"}>python hello.py<//></p>
+    <section class="panel"><header><h2>${nowSay.firstFile}</h2></header><pre class="block" tabindex="0">${firstProgram}</pre></section>
+    <p>${nowSay.firstSave} <${Code} copy=${nowSay.firstRun}>${nowSay.firstRun}<//></p>
     <p>${nowSay.firstDemo} <${Code} copy=${nowSay.demo}>${nowSay.demo}<//></p></div>`;
 }

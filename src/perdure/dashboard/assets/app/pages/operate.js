@@ -1,4 +1,6 @@
 // @ts-check
+// Workers, schedules, webhooks, keys, the store: what an operator looks after.
+
 import { Empty, html } from "../parts.js";
 import { partsSay } from "../say/common.js";
 

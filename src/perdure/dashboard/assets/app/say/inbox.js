@@ -29,6 +29,7 @@ export const inboxSay = {
   comment: "Comment", commentHint: "kept in the audit", addComment: "Add a comment",
   editable: "What is approved", result: "What it returned", resultHint: "as JSON; empty: nothing",
   value: "Answer", valueHint: "as JSON; empty: nothing",
+  sendKey: "Ctrl ↵",
   asJson: "As JSON", asForm: "As a form",
   credentialTried: "Put it where the task looks for it, then let the task try again.",
   tryAgain: "Try again",

@@ -35,7 +35,8 @@ export const nowSay = {
   firstTitle: "No task yet",
   first: "A task is work that must reach an end. perdure writes down each finished step, so that another process can take over where the last one died.",
   firstSave: "Save this as hello.py, then run it; this page fills by itself.",
-  firstRun: "perdure up hello:app",
+  firstFile: "hello.py",
+  firstRun: "python hello.py",
   firstDemo: "Or watch a program being killed and carried on:",
   demo: "perdure demo",
 };
