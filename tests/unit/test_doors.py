@@ -14,8 +14,9 @@ from tools.make_doors import doors, names_of, stub_of, table_of
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 
 # The engines are doors themselves, opened late. _ground is a row of leaves without a common door.
-DOORS_INSIDE = {"perdure._store.sqlite", "perdure._store.postgres"}
-WITHOUT_DOOR = {"perdure._ground", "perdure.server.shapes"}  # shapes: one module per noun, as nouns are
+# `app.storage` is used without the layers of a model's memory, which the outer door loads.
+DOORS_INSIDE = {"perdure._store.sqlite", "perdure._store.postgres", "perdure.memory.storage"}
+WITHOUT_DOOR = {"perdure._ground", "perdure.server.nouns", "perdure.server.shapes"}  # one module per noun
 
 THE_KEEPER_MAY_IMPORT = {
     "perdure.errors",

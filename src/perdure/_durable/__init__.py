@@ -109,6 +109,7 @@ __getattr__ = lazy_door(
             "Block",
             "CallState",
             "Journal",
+            "JournalNews",
             "JournalCall",
             "JournalLine",
             "Outline",

@@ -158,7 +158,7 @@ class Server:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
-                from perdure.server.process.hook_duties import HookDuties
+                from perdure.server.process import HookDuties
 
                 self.on_close(HookDuties(self._open, self.settings, self.telemetry).begin())
                 await send({"type": "lifespan.startup.complete"})

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         IncomingEvent,
         JournalCall,
         JournalLine,
+        JournalNews,
         Outline,
         Received,
         Schedule,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from perdure._durable import Schedules as AsyncSchedules
     from perdure._durable import TriggerDraft as AsyncTriggerDraft
     from perdure._durable import Triggers as AsyncTriggers
-    from perdure._durable.journal.task_journal import JournalNews
     from perdure._ground.durations import Duration
     from perdure._model import (
         CallbackToken,
@@ -92,9 +92,8 @@ if TYPE_CHECKING:
     from perdure._tasks import Webhooks as AsyncWebhooks
     from perdure._worker import QueueRecord, WorkerRecord
     from perdure._worker import Workers as AsyncWorkers
-    from perdure.memory.storage import Delete, Put
+    from perdure.memory.storage import Delete, Loaded, Put
     from perdure.memory.storage import Storage as AsyncStorage
-    from perdure.memory.storage.adapter import Loaded
 Json = Any
 NOW = "now"
 

@@ -25,6 +25,6 @@ __getattr__ = lazy_door(
         "journal_calls": ("CallState", "MARKS"),
         "outline": ("JournalLine", "Outline"),
         "shown_values": ("shown_data", "shown_value", "without_bytes"),
-        "task_journal": ("Journal",),
+        "task_journal": ("Journal", "JournalNews"),
     },
 )

@@ -23,7 +23,7 @@ from perdure._durable.journal.call_view import CallError, CallMark, CallTry, Jou
 from perdure._durable.journal.journal_calls import CallState, MARKS
 from perdure._durable.journal.outline import JournalLine, Outline
 from perdure._durable.journal.shown_values import shown_data, shown_value, without_bytes
-from perdure._durable.journal.task_journal import Journal
+from perdure._durable.journal.task_journal import Journal, JournalNews
 __all__ = [
     "BLOCK",
     "Block",
@@ -57,4 +57,5 @@ __all__ = [
     "shown_value",
     "without_bytes",
     "Journal",
+    "JournalNews",
 ]

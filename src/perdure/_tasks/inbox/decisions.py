@@ -17,10 +17,7 @@ from perdure._tasks.core import attach
 from perdure._tasks.inbox.items import ended_item, paused_item, task_item
 from perdure._tasks.inbox.pause_ids import PauseId, read_pause_id
 from perdure._tasks.once import Once
-from perdure._tasks.pauses.callbacks import TOPIC as CALLBACK_TOPIC
-from perdure._tasks.pauses.callbacks import make_token
-from perdure._tasks.pauses.decisions import end_pause
-from perdure._tasks.pauses.questions import answer_question, as_question, path_now
+from perdure._tasks.pauses import CALLBACK_TOPIC, answer_question, as_question, end_pause, make_token, path_now
 from perdure.errors import AlreadyDecided, Conflict, InvalidInput, NotFound
 
 Json = Any

@@ -20,7 +20,7 @@ from perdure._model import (
 )
 from perdure._store import AskingTask, PauseRow, QuestionRow, Store, TaskRow
 from perdure._tasks.inbox.pause_ids import PauseId, write_pause_id
-from perdure._tasks.pauses.questions import Question, as_question, line_of
+from perdure._tasks.pauses import Question, as_question, line_of
 from perdure.errors import InvalidInput, KeyMissing, RecordDamaged
 
 _UNREADABLE = (KeyMissing, RecordDamaged, InvalidInput)

@@ -5,7 +5,8 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "callbacks": ("make_token", "topic_of"),
+        "callbacks": ("TOPIC as CALLBACK_TOPIC", "make_token", "topic_of"),
+        "decisions": ("end_pause",),
         "due_pauses": (
             "DueQuestion",
             "POLL_TOPIC",
@@ -28,6 +29,8 @@ __getattr__ = lazy_door(
             "answer_question",
             "as_question",
             "choose",
+            "line_of",
+            "path_now",
             "questions_of",
         ),
     },

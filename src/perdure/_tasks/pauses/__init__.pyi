@@ -3,7 +3,8 @@
 Written by tools/make_doors.py from the table in __init__.py.
 """
 
-from perdure._tasks.pauses.callbacks import make_token, topic_of
+from perdure._tasks.pauses.callbacks import TOPIC as CALLBACK_TOPIC, make_token, topic_of
+from perdure._tasks.pauses.decisions import end_pause
 from perdure._tasks.pauses.due_pauses import (
     DueQuestion,
     POLL_TOPIC,
@@ -26,6 +27,8 @@ from perdure._tasks.pauses.questions import (
     answer_question,
     as_question,
     choose,
+    line_of,
+    path_now,
     questions_of,
 )
 from perdure._tasks.pauses import callbacks
@@ -35,8 +38,10 @@ from perdure._tasks.pauses import messages
 from perdure._tasks.pauses import pause_write
 from perdure._tasks.pauses import resume_write
 __all__ = [
+    "CALLBACK_TOPIC",
     "make_token",
     "topic_of",
+    "end_pause",
     "DueQuestion",
     "POLL_TOPIC",
     "WAS_DUE",
@@ -56,6 +61,8 @@ __all__ = [
     "answer_question",
     "as_question",
     "choose",
+    "line_of",
+    "path_now",
     "questions_of",
     "callbacks",
     "checks",

@@ -11,7 +11,7 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from perdure.integrations.langgraph.list_chains import Chain, Item, chain_of, extend, is_list, row_of, wanted_by
 from perdure.integrations.langgraph.thread_keys import ThreadKeys
-from perdure.memory.storage import Storage
+from perdure.types import Storage
 
 Place: TypeAlias = tuple[str, str, str]  # task id, namespace, channel
 _MOST_BYTES = 64 * 1024 * 1024

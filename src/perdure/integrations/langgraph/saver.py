@@ -30,7 +30,7 @@ from perdure.errors import Conflict, InvalidInput
 from perdure.integrations.langgraph.channel_values import ChainCache, ChannelValues
 from perdure.integrations.langgraph.thread_keys import ThreadKeys
 from perdure.integrations.langgraph.thread_lease import ThreadLease, inner_app
-from perdure.memory.storage import Delete, Put
+from perdure.types import Delete, Put
 
 if TYPE_CHECKING:
     from perdure import Perdure

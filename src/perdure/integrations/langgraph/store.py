@@ -25,7 +25,7 @@ from langgraph.store.base import (
 from perdure._ground.bridge import drive
 from perdure.errors import InvalidInput
 from perdure.integrations.langgraph.thread_lease import inner_app
-from perdure.memory.storage import Delete, Put
+from perdure.types import Delete, Put
 
 if TYPE_CHECKING:
     from perdure import Perdure

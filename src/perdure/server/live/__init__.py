@@ -6,7 +6,7 @@ __getattr__ = lazy_door(
     __name__,
     {
         "feed": ("Feed",),
-        "line": ("Lasting", "OpenLine"),
+        "line": ("HEADERS", "Lasting", "MEDIA", "OpenLine"),
         "live": ("Live", "Pace"),
         "messages": ("Buffer", "Message", "sse"),
         "task_watch": ("Place", "TaskWatch"),

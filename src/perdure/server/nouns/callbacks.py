@@ -15,7 +15,7 @@ from perdure._ground.reach import is_signed
 from perdure._model import hash_of_token, task_of_token
 from perdure._tasks import store_of
 from perdure.errors import InvalidInput, NotAllowed, NotFound
-from perdure.server.access.rates import Rates
+from perdure.server.access import Rates
 from perdure.server.decoding import read_json
 from perdure.server.nouns.references import no_such
 from perdure.server.problems import HttpProblem

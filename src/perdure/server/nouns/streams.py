@@ -11,8 +11,7 @@ from typing import Any, Literal, TypeAlias
 from perdure._tasks import Task
 from perdure.errors import NotFound
 from perdure.server.encoding import to_json
-from perdure.server.live import Buffer, Feed, Lasting, OpenLine, Place, TaskWatch, sse
-from perdure.server.live.line import HEADERS, MEDIA
+from perdure.server.live import HEADERS, MEDIA, Buffer, Feed, Lasting, OpenLine, Place, TaskWatch, sse
 from perdure.server.nouns.references import glance_at
 from perdure.server.problems import HttpProblem
 from perdure.server.requests import Ask, Streamed

@@ -4,6 +4,7 @@ Written by tools/make_doors.py from the table in __init__.py.
 """
 
 from perdure.server.process.access_log import log_to_stderr
+from perdure.server.process.hook_duties import HookDuties
 from perdure.server.process.listening import (
     Listener,
     bind,
@@ -16,6 +17,7 @@ from perdure.server.process.listening import (
 from perdure.server.process.running import RunningServer, RunningServers
 __all__ = [
     "log_to_stderr",
+    "HookDuties",
     "Listener",
     "bind",
     "bind_unix",
