@@ -6,6 +6,8 @@ __getattr__ = lazy_door(
     __name__,
     {
         "app": ("RemotePerdure",),
+        "commands": ("finish_job", "restore_plan", "resume"),
+        "listing": ("address_of",),
         "tasks": ("RemoteTask", "RemoteTasks"),
         "transport": ("Transport",),
     },

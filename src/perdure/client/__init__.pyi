@@ -4,10 +4,16 @@ Written by tools/make_doors.py from the table in __init__.py.
 """
 
 from perdure.client.app import RemotePerdure
+from perdure.client.commands import finish_job, restore_plan, resume
+from perdure.client.listing import address_of
 from perdure.client.tasks import RemoteTask, RemoteTasks
 from perdure.client.transport import Transport
 __all__ = [
     "RemotePerdure",
+    "finish_job",
+    "restore_plan",
+    "resume",
+    "address_of",
     "RemoteTask",
     "RemoteTasks",
     "Transport",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from perdure._app import Perdure
     from perdure._store import Store
     from perdure._tasks import Tasks
+    from perdure.client import Transport
 
 
 class Invocation:
@@ -45,23 +46,57 @@ class Invocation:
         return self.app.tasks
 
     @property
+    def server(self) -> Transport | None:
+        """The server that the store is behind; None: the store itself is here."""
+        found: Transport | None = getattr(self.app, "_transport", None)
+        return found
+
+    @property
     def store(self) -> Store:
-        """The store of the app."""
+        """The store of the app.
+
+        Raises:
+            InvalidInput: it is behind a server.
+        """
         from perdure._tasks import store_of
 
+        if self.server is not None:
+            from perdure.errors import InvalidInput
+
+            raise InvalidInput(
+                f"this command needs the store itself, and {self.place} is a server",
+                do="run it where the store is, with --store or PERDURE_URL naming the store",
+            )
         return store_of(self.app.tasks)
 
     @property
     def place(self) -> str:
         """The place of the store, as a person would name it."""
-        return self.store.place
+        return self.store.place if self.server is None else self.server.url
 
     @property
     def now(self) -> datetime:
-        """The current moment by the store's clock."""
-        from perdure._ground.clock import moment
+        """The current moment by the store's clock; through a server, by this machine's."""
+        from perdure._ground.clock import from_environment, moment
 
-        return moment(self.store.clock.now_ms())
+        return moment((self.store.clock if self.server is None else from_environment()).now_ms())
+
+    @property
+    def user(self) -> str:
+        """Who runs the command. A server signs with the name of the API key instead."""
+        return self.store.presence.user if self.server is None else ""
+
+    async def job(self, path: str, body: Any = None) -> Any:
+        """What a job of the server came to, once it has ended; None when the store itself is here.
+
+        Raises:
+            PerdureError: the job has failed.
+        """
+        if self.server is None:
+            return None
+        from perdure.client import finish_job
+
+        return await finish_job(self.server, path, body)
 
     @property
     def may_colour(self) -> bool:
@@ -96,7 +131,9 @@ class Invocation:
         Raises:
             NotFound: --store names a file that does not exist.
         """
-        if self._app is None or self.store_url is None or self.store.address.engine != "sqlite":
+        if self._app is None or self.store_url is None or self.server is not None:
+            return
+        if self.store.address.engine != "sqlite":
             return
         target = self.store.address.target
         if not os.path.lexists(target):

@@ -29,6 +29,6 @@ async def command(call: Invocation, id: str, comment: str, edited: Any, by: str)
         await answer_decided(call, call.app.inbox.approve(id, by=by, comment=comment, edited=edited))
         return
     task = await call.tasks.handle(id)
-    await task.approve(by=by or call.store.presence.user, comment=comment, edited=edited)
+    await task.approve(by=by or call.user, comment=comment, edited=edited)
     record = await task.record()
     call.answer(record, words.task_line(record))

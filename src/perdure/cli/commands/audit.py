@@ -44,28 +44,30 @@ async def verify(call: Invocation, ids: tuple[str, ...], heads: dict[str, Any] |
     """Check the events of the tasks ID, or of all tasks. Exit code 1 when an event was changed."""
     from perdure._tasks import verify as check
 
-    found = await check(call.store, ids or None, heads=heads)
-    answer = {
-        "is_whole": found.is_whole,
-        "tasks": found.tasks,
-        "events": found.events,
-        "tombstones": found.tombstones,
-        "heads_compared": found.compared,
-        "broken": [broken._asdict() for broken in found.broken],
-        "unseen": found.unseen,
-    }
-    said = f"{found.events:,} events of {found.tasks:,} tasks, {found.tombstones:,} tombstones"
+    answer = await call.job("/v1/audit/verify", {"tasks": list(ids) or None, "heads": heads})
+    if answer is None:
+        found = await check(call.store, ids or None, heads=heads)
+        answer = {
+            "is_whole": found.is_whole,
+            "tasks": found.tasks,
+            "events": found.events,
+            "tombstones": found.tombstones,
+            "heads_compared": found.compared,
+            "broken": [broken._asdict() for broken in found.broken],
+            "unseen": found.unseen,
+        }
+    said = f"{answer['events']:,} events of {answer['tasks']:,} tasks, {answer['tombstones']:,} tombstones"
     blocks: list[Block] = [
         line(Cell("whole", "completed"), f": {said}")
-        if found.is_whole
+        if answer["is_whole"]
         else line(Cell("changed", "failed"), f": {said}")
     ]
-    if found.broken:
-        rows = [(Cell(broken.task_id, "strong"), broken.problem) for broken in found.broken]
+    if answer["broken"]:
+        rows = [(Cell(broken["task_id"], "strong"), broken["problem"]) for broken in answer["broken"]]
         blocks.append(Table(("task", "first record that does not match"), rows, "changed"))
-    blocks += [line(Cell("not checked: ", "faint"), unseen) for unseen in found.unseen]
+    blocks += [line(Cell("not checked: ", "faint"), unseen) for unseen in answer["unseen"]]
     call.answer(answer, *blocks)
-    if not found.is_whole:
+    if not answer["is_whole"]:
         raise click.exceptions.Exit(1)
 
 
@@ -82,7 +84,10 @@ async def export(call: Invocation, out: str | None) -> None:
     from perdure._ground.json_values import as_json
     from perdure._tasks import export_heads
 
-    exported = await export_heads(call.store)
+    if call.server is not None:
+        exported = (await call.server.get("/v1/audit/heads")).value
+    else:
+        exported = await export_heads(call.store)
     if out is None:
         call.json = True
         call.answer(exported)

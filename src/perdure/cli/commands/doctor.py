@@ -34,12 +34,13 @@ async def command(call: Invocation, quiet: bool, adopt_copy: bool) -> None:
     doctor reads everything and changes nothing (except with --adopt-copy). Exit code 1 when there is a problem. A note
     is not a problem: perdure solves it by itself, or you can with the command that the note names.
     """
-    from perdure._tasks import examine
+    looked_at = await _through_a_server(call)
+    if looked_at is None:
+        from perdure._tasks import examine
 
-    store = call.store
-    if adopt_copy:
-        await _adopt(store)
-    looked_at = [*await examine(store), *await _live(call)]
+        if adopt_copy:
+            await _adopt(call.store)
+        looked_at = [*await examine(call.store), *await _live(call)]
     findings = [found for found in looked_at if not quiet or found.level != "ok"]
     problems = sum(found.level == "problem" for found in findings)
     blocks: list[Block] = []
@@ -53,6 +54,16 @@ async def command(call: Invocation, quiet: bool, adopt_copy: bool) -> None:
     call.answer({"items": findings, "problems": problems}, *blocks)
     if problems:
         raise click.exceptions.Exit(1)
+
+
+async def _through_a_server(call: Invocation) -> list[Finding] | None:
+    """What the server's doctor found; None when the store itself is here."""
+    told = await call.job("/v1/store/doctor")
+    if told is None:
+        return None
+    from perdure._tasks import Finding
+
+    return [Finding(one["level"], one["subject"], one["what"], one["do"]) for one in told["items"]]
 
 
 async def _adopt(store: Store) -> None:

@@ -23,6 +23,18 @@ async def command(call: Invocation, pids: tuple[int, ...], host: str | None, tim
     A worker that was asked takes no new tasks, brings its running tasks to their next safe point, gives them back and
     exits. Other workers continue them at once.
     """
+    if call.server is not None:
+        from perdure.errors import NotFound
+
+        workers = [one for one in await call.app.workers.list() if one.is_worker and host in (None, one.host)]
+        chosen = [one for one in workers if not pids or one.pid in pids]
+        if missing := set(pids) - {one.pid for one in chosen}:
+            raise NotFound("worker with pid", str(min(missing)), call.place, do="`perdure workers` lists them")
+        if chosen:
+            await call.app.workers.drain([one.id for one in chosen], wait=timeout)
+        told = {"drained": [{"host": one.host, "pid": one.pid} for one in chosen]}
+        call.answer(told, line(f"{len(chosen)} worker{'' if len(chosen) == 1 else 's'} drained"))
+        return
     from perdure._worker import drain_workers
 
     drained = await drain_workers(call.store, pids=pids, host=host, timeout=timeout)

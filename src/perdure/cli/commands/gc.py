@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from typing import Any
 
 import click
 
@@ -76,6 +77,12 @@ async def command(
     from perdure._runtime import tidy_cuts
     from perdure._tasks import Policy, collect
 
+    if call.server is not None:
+        lengths = {"keep_for": keep_for, "finished_for": finished_for, "archived_for": archived_for}
+        asked: dict[str, Any] = {"keep_last": keep_last, "keep_bytes": keep_bytes}
+        asked |= {name: None if one is None else one.total_seconds() for name, one in lengths.items()}
+        _tell(call, await call.job("/v1/store/gc", {"policy": asked, "dry_run": dry_run, "shrink": shrink}))
+        return
     policy = Policy(
         keep_last=keep_last,
         keep_for=keep_for,
@@ -85,28 +92,25 @@ async def command(
     )
     report = await collect(call.store, policy, dry_run=dry_run, shrink=shrink)
     cuts = await tidy_cuts(call.store, dry_run=dry_run)
-    counts = {"checkpoints": report.checkpoints, "tasks": report.tasks, "chunks": report.chunks}
-    counts |= {"forgotten": report.forgotten, "workers": report.workers, "bytes": report.bytes, "cuts": len(cuts)}
-    parts = [f"{report.checkpoints:,} checkpoints", f"{report.tasks:,} tasks"]
-    parts += [f"{report.chunks:,} orphaned chunks"] if report.chunks else []
-    parts += [f"{report.forgotten:,} expired memories"] if report.forgotten else []
-    parts += [f"{report.workers:,} dead workers"] if report.workers else []
-    parts += [f"{len(cuts):,} saved workspaces"] if cuts else []
-    verb = "would remove" if dry_run else "removed"
-    said = f"{verb}: {', '.join(parts)}; {'about ' if dry_run else ''}{max(report.bytes, 0):,} bytes"
+    counts = ("checkpoints", "tasks", "chunks", "forgotten", "workers", "bytes", "rebased", "file_bytes")
+    lists = ("pruned", "deleted", "held_back")
+    told = {name: getattr(report, name) for name in counts}
+    told |= {name: [one._asdict() for one in getattr(report, name)] for name in lists}
+    _tell(call, {**told, "cuts": len(cuts), "dry_run": dry_run})
+
+
+def _tell(call: Invocation, report: dict[str, Any]) -> None:
+    parts = [f"{report['checkpoints']:,} checkpoints", f"{report['tasks']:,} tasks"]
+    parts += [f"{report['chunks']:,} orphaned chunks"] if report["chunks"] else []
+    parts += [f"{report['forgotten']:,} expired memories"] if report["forgotten"] else []
+    parts += [f"{report['workers']:,} dead workers"] if report["workers"] else []
+    parts += [f"{report['cuts']:,} saved workspaces"] if report["cuts"] else []
+    verb, about = ("would remove", "about ") if report["dry_run"] else ("removed", "")
+    said = f"{verb}: {', '.join(parts)}; {about}{max(report['bytes'], 0):,} bytes"
     blocks: list[Block] = [line(said)]
-    if report.file_bytes:
-        blocks.append(line(f"the store is {report.file_bytes:,} bytes smaller"))
-    if report.held_back:
-        rows = [(Cell(held.task_id, "strong"), held.why) for held in report.held_back]
+    if report["file_bytes"]:
+        blocks.append(line(f"the store is {report['file_bytes']:,} bytes smaller"))
+    if report["held_back"]:
+        rows = [(Cell(held["task_id"], "strong"), held["why"]) for held in report["held_back"]]
         blocks.append(Table(("task", "why"), rows, "not removed"))
-    answer = {
-        **counts,
-        "dry_run": dry_run,
-        "rebased": report.rebased,
-        "file_bytes": report.file_bytes,
-        "pruned": [pruned._asdict() for pruned in report.pruned],
-        "deleted": [deleted._asdict() for deleted in report.deleted],
-        "held_back": [held._asdict() for held in report.held_back],
-    }
-    call.answer(answer, *blocks)
+    call.answer(report, *blocks)

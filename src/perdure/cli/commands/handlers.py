@@ -14,16 +14,18 @@ async def command(call: Invocation) -> None:
     """List the event handlers (`app.on`), and the error of each handler that perdure is calling again."""
     from perdure._tasks import handlers_of
 
-    found = {one.key: one.value for one in await handlers_of(call.store).all()}
+    if call.server is not None:
+        told = (await call.server.get("/v1/handlers")).value["items"]
+        items = [{name: one.get(name, "") for name in ("name", "event", "reason", "trouble")} for one in told]
+    else:
+        kept = await handlers_of(call.store).all()
+        items = [
+            {"name": one.key, "event": one.value.event, "reason": one.value.reason, "trouble": one.value.trouble}
+            for one in kept
+        ]
     rows = [
-        (Cell(name, "strong"), f"{one.event} {one.reason or ''}".rstrip(), Cell(one.trouble, "failed"))
-        for name, one in found.items()
+        (Cell(one["name"], "strong"), f"{one['event']} {one['reason'] or ''}".rstrip(), Cell(one["trouble"], "failed"))
+        for one in items
     ]
     table = Table(("handler", "event", "error"), rows) if rows else line(f"no handlers in {call.place}")
-    call.answer_items(
-        [
-            {"name": name, "event": one.event, "reason": one.reason, "trouble": one.trouble}
-            for name, one in found.items()
-        ],
-        table,
-    )
+    call.answer_items(items, table)

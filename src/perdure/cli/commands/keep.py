@@ -22,7 +22,11 @@ async def status(call: Invocation) -> None:
     """Show where the keeper runs, what it holds, and what would end it."""
     from perdure._runtime import keeper_control as keeping
 
-    found = await keeping.status(call.store)
+    if call.server is not None:
+        told = (await call.server.get("/v1/keeper")).value["keeper"]
+        found = None if told is None else keeping.Keeping(**told)
+    else:
+        found = await keeping.status(call.store)
     if found is None:
         call.answer(None, line("no keeper runs for this store; the first shell or service starts one"))
         return
@@ -47,7 +51,10 @@ async def restart(call: Invocation) -> None:
     """Replace the keeper with this version of perdure. Units keep running; attached terminals reconnect."""
     from perdure._runtime import keeper_control as keeping
 
-    was_there = await keeping.replace(call.store)
+    if call.server is not None:
+        was_there = (await call.server.send("POST", "/v1/keeper/restart")).value["was_there"]
+    else:
+        was_there = await keeping.replace(call.store)
     call.answer(
         {"replaced": was_there}, line("the keeper was replaced" if was_there else "no keeper runs for this store")
     )
@@ -65,7 +72,10 @@ async def stop(call: Invocation, units_too: bool) -> None:
     """Stop the keeper; with --units, end everything that it holds."""
     from perdure._runtime import keeper_control as keeping
 
-    was_there = await keeping.stop(call.store, units_too=units_too)
+    if call.server is not None:
+        was_there = (await call.server.send("POST", "/v1/keeper/stop", {"units": units_too})).value["was_there"]
+    else:
+        was_there = await keeping.stop(call.store, units_too=units_too)
     call.answer(
         {"stopped": was_there}, line("the keeper was stopped" if was_there else "no keeper runs for this store")
     )

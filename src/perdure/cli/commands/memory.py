@@ -30,6 +30,13 @@ def command(call: Invocation, id: str, budget: int) -> None:
     It shows the layers that perdure provides, as they are stored. It does not know layers of your own. It changes
     nothing.
     """
+    if call.server is not None:
+        from perdure._ground.bridge import drive
+        from perdure.client import address_of
+
+        told = drive(call.server.get(f"{address_of(id)}/memory", budget=budget)).value
+        _show(call, told["items"], told["notes"], [block["text"] for block in told["items"]])
+        return
     from perdure._ground.bridge import on_a_loop
     from perdure.errors import NotFound
     from perdure.memory import AppStorage, ContinuityLayer, DurableTaskState, PlanLayer, owner_prefix
@@ -44,7 +51,10 @@ def command(call: Invocation, id: str, budget: int) -> None:
             return blocks, [f"{note.layer}: {note.what}" for note in memory.notes]
 
     blocks, notes = on_a_loop(look())
+    _show(call, blocks, notes, [block.text for block in blocks])
+
+
+def _show(call: Invocation, blocks: list[Any], notes: list[str], texts: list[str]) -> None:
     for note in notes:
         call.note(note)
-    shown = [line(text) for block in blocks for text in block.text.split("\n")]
-    call.answer({"items": blocks, "notes": notes}, *shown)
+    call.answer({"items": blocks, "notes": notes}, *(line(text) for one in texts for text in one.split("\n")))

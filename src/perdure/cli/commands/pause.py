@@ -53,7 +53,7 @@ async def command(
     """
     task = await call.tasks.handle(id)
     payload = {**payload_of(fields), **({"now": True} if now else {})}
-    said = message or f"paused by {call.store.presence.user}"
+    said = message or f"paused by {call.user}".removesuffix(" by ")
     await task.pause(said, reason=reason, checkpoint=state, **payload)
     record = await task.record()
     call.answer(record, words.task_line(record))

@@ -26,6 +26,6 @@ async def command(call: Invocation, id: str, comment: str, by: str) -> None:
         await answer_decided(call, call.app.inbox.reject(id, by=by, comment=comment))
         return
     task = await call.tasks.handle(id)
-    await task.reject(by=by or call.store.presence.user, comment=comment)
+    await task.reject(by=by or call.user, comment=comment)
     record = await task.record()
     call.answer(record, words.task_line(record))

@@ -14,6 +14,7 @@ from perdure.cli.output import Cell, Table, line, words
 from perdure.errors import Incompatible, PerdureError
 
 if TYPE_CHECKING:
+    from perdure._runtime import RestorePlan
     from perdure._tasks import Task
 
 
@@ -79,16 +80,12 @@ async def command(
         return
     task = await call.tasks.handle(id)
     if only_plan:
-        from perdure._runtime import plan_for
         from perdure.cli.output import plan_text as plans
 
-        plan = await plan_for(task, checkpoint)
+        plan = await _plan(call, task, checkpoint)
         call.answer(plan, *plans.blocks(plan))
         return
-    if not anyway:
-        await _refuse_a_changed_world(task, checkpoint)
-    await task.resume(state=patch, checkpoint=checkpoint, instruction=instruction)
-    await _start_command(call, id)
+    await _resume(call, task, patch, checkpoint, instruction, anyway)
     record = await task.record()
     call.answer(record, words.task_line(record))
 
@@ -164,14 +161,34 @@ def _said(record: TaskRecord) -> str:
 async def _resume_one(call: Invocation, id: str, patch: dict[str, Any], instruction: str | None, anyway: bool) -> str:
     """Resume one task; returns why it was refused, or an empty text."""
     try:
-        task = await call.tasks.handle(id)
-        if not anyway:
-            await _refuse_a_changed_world(task, None)
-        await task.resume(state=patch, checkpoint=None, instruction=instruction)
-        await _start_command(call, id)
+        await _resume(call, await call.tasks.handle(id), patch, None, instruction, anyway)
     except PerdureError as refused:
         return refused.what
     return ""
+
+
+async def _resume(
+    call: Invocation, task: Task, patch: dict[str, Any], checkpoint: str | None, instruction: str | None, anyway: bool
+) -> None:
+    if call.server is not None:
+        from perdure.client import resume
+
+        await resume(task, state=patch, checkpoint=checkpoint, instruction=instruction, anyway=anyway)
+        return
+    if not anyway:
+        await _refuse_a_changed_world(task, checkpoint)
+    await task.resume(state=patch, checkpoint=checkpoint, instruction=instruction)
+    await _start_command(call, task.id)
+
+
+async def _plan(call: Invocation, task: Task, checkpoint: str | None) -> RestorePlan:
+    if call.server is not None:
+        from perdure.client import restore_plan
+
+        return await restore_plan(task, checkpoint)
+    from perdure._runtime import plan_for
+
+    return await plan_for(task, checkpoint)
 
 
 async def _start_command(call: Invocation, id: str) -> None:

@@ -46,8 +46,6 @@ async def command(call: Invocation, id: str, last: int, full: bool, is_watched: 
 
 
 async def _view(call: Invocation, id: str, last: int, full: bool) -> View:
-    from perdure._durable import situation_by_uid
-
     task = await call.tasks.handle(id)
     record = await task.record()
     most = None if full else last
@@ -55,22 +53,30 @@ async def _view(call: Invocation, id: str, last: int, full: bool) -> View:
     events = await call.tasks.events(id)
     shown = events if full else events[max(len(events) - last, 0) :]
     now = call.now
-    blocked = await blockers(call.store, id)
+    blocked = [] if call.server is not None else await blockers(call.store, id)
     about = _about(record, now, call.place, full)
     about[:0] = _saved(record, events)
-    found = await situation_by_uid(call.tasks, record.uid)
+    found = await call.app.situation(id)
     about[:0] = [("why", [found.headline, *([Cell(found.next, "faint")] if found.next else [])])]
-    asked = await questions_of(store_of(task), task.id, task.uid, has_ended=record.is_finished)
-    about[:0] = [("asks", _asks(one, record.pause)) for one in asked]
+    asked = await _questions(call, task, record)
+    about[:0] = [("asks", _asks(one, record.pause)) for one in asked if isinstance(one, Question)]
     about[:0] = [("waits for", [Cell(text, "paused")]) for text in blocked]
     blocks: list[Block] = [words.task_line(record), Fields(about)]
-    report = await _report(task)
+    report = await _report(task) if call.server is None else None
     if report is not None:
         blocks.append(plans.report(report))
-    blocks += _attempts(record.attempts, await _dead(task)) + _checkpoints(checkpoints) + _events(shown, len(events))
+    dead = await _dead(task) if call.server is None else ""
+    blocks += _attempts(record.attempts, dead) + _checkpoints(checkpoints) + _events(shown, len(events))
     extras = {"checkpoints": list(checkpoints), "events": list(shown), "questions": asked, "blocked_by": blocked}
     extras |= {"store": call.place, "restored": report, "situation": plain(found)}
     return {**plain(record), **extras, "namespace": call.namespace}, blocks
+
+
+async def _questions(call: Invocation, task: Task, record: TaskRecord) -> Sequence[Any]:
+    """What the task asks; through a server, as its inbox shows it."""
+    if call.server is not None:
+        return [one for one in await call.app.inbox.of(task) if one.answer is None]
+    return await questions_of(store_of(task), task.id, task.uid, has_ended=record.is_finished)
 
 
 def _asks(question: Question, pause: Pause | None) -> list[Piece]:

@@ -41,11 +41,9 @@ async def command(call: Invocation, /, is_watched: bool, **filters: Any) -> None
 async def _view(
     call: Invocation, /, tags: tuple[tuple[str, str], ...], since: timedelta | datetime | None, **filters: Any
 ) -> View:
-    from perdure._durable import situations_of
-
     moment = call.now - since if isinstance(since, timedelta) else since
     page = await call.tasks.list(tags=dict(tags), since=moment, **filters)
-    found = await situations_of(call.tasks, page.items)
+    found = await call.app.situations(page.items)
     block = _table(page.items, found, call.now) if page.items else line(f"no tasks in {call.place}")
     items = [_told(record, found.get(record.uid)) for record in page.items]
     return {"items": items, "cursor": page.cursor}, [block]

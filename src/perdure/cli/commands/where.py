@@ -15,6 +15,7 @@ from perdure.cli.output import Fields, words
 if TYPE_CHECKING:
     from perdure._durable import CallFrame, Where
     from perdure._runtime import Kept
+    from perdure.client import Transport
 
 _SHOWN = 200  # characters of the arguments
 
@@ -27,6 +28,9 @@ async def command(call: Invocation, id: str) -> None:
 
     where shows the last step, the running call, what the task waits for, and what comes next.
     """
+    if call.server is not None:
+        await _through_a_server(call, call.server, id)
+        return
     from perdure._durable import where
 
     found = await where(call.tasks, id)
@@ -34,6 +38,17 @@ async def command(call: Invocation, id: str) -> None:
     lines = [*_lines(found), *(("holds", f"{unit.kind} {unit.name}: {unit.state}") for unit in units)]
     told = {**values.plain(found), "units": values.plain(units)}
     call.answer(told, Fields([(name, [text]) for name, text in lines if text]))
+
+
+async def _through_a_server(call: Invocation, server: Transport, id: str) -> None:
+    """Where a task stands, as its server says."""
+    from perdure.client import address_of
+
+    record = await (await call.tasks.handle(id)).record()
+    told = (await server.get(f"{address_of(id)}/situation")).value
+    lines = [("status", record.status), ("why", told["headline"]), *(("", text) for text in told["details"])]
+    lines += [("next", way["cli"]) for way in told["ways"] if way.get("allowed", True)]
+    call.answer({"id": id, "status": record.status, **told}, Fields([(name, [text]) for name, text in lines if text]))
 
 
 def _progress(found: Where) -> str:

@@ -33,9 +33,9 @@ async def command(call: Invocation, look: timedelta) -> None:
 
     A process on this machine that has ended is shown as dead at once. `perdure drain` asks workers to stop.
     """
-    from perdure._worker import Workers
+    from perdure._ground.clock import from_environment
 
-    workers, clock = Workers(call.tasks), call.store.clock
+    workers, clock = call.app.workers, from_environment()
     found, end = await workers.list(), clock.boottime() + look.total_seconds()
     while found and (left := end - clock.boottime()) > 0:
         await Nap(min(left, min(one.lease for one in found).total_seconds() / _LOOKS_PER_LEASE))

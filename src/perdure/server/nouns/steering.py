@@ -11,8 +11,9 @@ from msgspec import ValidationError, convert
 from perdure._durable import rehearse_fork, start_by_name
 from perdure._ground.ids import check_id
 from perdure._model import Budget
-from perdure._tasks import Task, find_row, store_of
-from perdure.errors import AlreadyExists, InvalidInput
+from perdure._runtime import plan_for
+from perdure._tasks import Task, carried, find_row, store_of
+from perdure.errors import AlreadyExists, Incompatible, InvalidInput
 from perdure.server.aside import aside
 from perdure.server.encoding import version_tag
 from perdure.server.nouns.references import address_of, require_version, task_of
@@ -127,8 +128,22 @@ async def resume(ask: Ask[Nothing, Resumption]) -> Answer:
     if (how.state is not None or how.checkpoint is not None) and ask.match is None:
         raise HttpProblem(428, "match_required", "a resume with a state or a checkpoint needs If-Match")
     await _same_version(ask, task)
+    if not how.anyway and how.checkpoint is None:
+        await _refuse_a_changed_world(task)
     await task.resume(state=how.state, checkpoint=how.checkpoint, instruction=how.instruction, once=ask.once)
     return await _told(ask, task)
+
+
+async def _refuse_a_changed_world(task: Task) -> None:
+    """
+    Raises:
+        Incompatible: what was saved with the task no longer fits what this server can see of its surroundings.
+    """
+    if await carried(task, "runtime", cause="save") is None:
+        return
+    plan = await plan_for(task)
+    if changed := [(found.name, found.why) for found in plan.refusals if found.looked]:
+        raise Incompatible(plan.checkpoint, changed)
 
 
 async def cancel(ask: Ask[Nothing, Cancellation]) -> Answer:
