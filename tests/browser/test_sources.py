@@ -95,9 +95,11 @@ def test_no_asset_names_another_host():
     assert found == set()
 
 
-def test_what_is_preloaded_exists_and_is_not_too_much():
-    assert all((ASSETS / name).is_file() for name in (*shell.MODULES.values(), *shell.CRITICAL))
-    assert len(shell.MODULES) + len(shell.CRITICAL) <= 18
+@pytest.mark.parametrize("page", ["now", "tasks", "task", "inbox", "operate"])
+def test_what_a_page_needs_is_preloaded_and_heavy_tools_are_not(page):
+    found = shell.modules_of(page)
+    assert {"app/main.js", "app/shell.js"} <= {*found}
+    assert not {"app/search.js", "app/help.js", "app/forms/form.js", "app/tasks/bulk.js"} & {*found}
 
 
 # ── contrast ─────────────────────────────────────────────────────────────────────────────────────

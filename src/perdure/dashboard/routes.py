@@ -13,21 +13,21 @@ from perdure._ground.clock import moment
 from perdure.dashboard import shell
 from perdure.dashboard.asset_files import assets
 from perdure.errors import PerdureError
-from perdure.server import Ask, Route, Server, Session, Streamed, Unread, cookie_of
+from perdure.server import Ask, Handler, Route, Server, Session, Streamed, Unread, cookie_of
 
-DOCUMENTS = (
-    "/",
-    "/now",
-    "/tasks",
-    "/tasks/{task}",
-    "/tasks/{task}/{tab}",
-    "/tasks/{task}/{tab}/{thing}",
-    "/inbox",
-    "/inbox/{pause}",
-    "/operate",
-    "/operate/{part}",
-    "/operate/{part}/{thing}",
-)
+DOCUMENTS = {  # each address of a page, and the page that is loaded first
+    "/": "now",
+    "/now": "now",
+    "/tasks": "tasks",
+    "/tasks/{task}": "task",
+    "/tasks/{task}/{tab}": "task",
+    "/tasks/{task}/{tab}/{thing}": "task",
+    "/inbox": "inbox",
+    "/inbox/{pause}": "inbox",
+    "/operate": "operate",
+    "/operate/{part}": "operate",
+    "/operate/{part}/{thing}": "operate",
+}
 ASSETS = ("/assets/{tree}/{folder}/{name}", "/assets/{tree}/{folder}/{room}/{name}")
 _FOREVER = "public, max-age=31536000, immutable"
 # The terminal's frame has an origin of its own, which nothing else has: what it loads comes from a stranger to it.
@@ -37,18 +37,21 @@ _OF_THE_FRAME = ("frame/", "vendor/xterm", "vendor/addon-", "fonts/mono")
 def pages(place: str = "") -> Sequence[Route]:
     """The routes of the dashboard, for `make_app(pages=…)`. `place` names the store to people."""
 
-    async def document(ask: Ask[Unread, None]) -> Streamed:
-        boot = await _boot(ask.server, ask.headers, place)
-        return _page(shell.shell(boot), shell.shell_headers())
+    def document(page: str) -> Handler:
+        async def answer(ask: Ask[Unread, None]) -> Streamed:
+            boot = await _boot(ask.server, ask.headers, place)
+            return _page(shell.shell(boot, page), shell.shell_headers())
+
+        return answer
 
     return (
-        *(_route(path, document, "A page of the dashboard.") for path in DOCUMENTS),
+        *(_route(path, document(page), "A page of the dashboard.") for path, page in DOCUMENTS.items()),
         *(_route(path, _asset, "A file of the dashboard.") for path in ASSETS),
         _route("/terminal", _terminal, "The page inside the frame of a terminal."),
     )
 
 
-def _route(path: str, handler: Any, does: str) -> Route:
+def _route(path: str, handler: Handler, does: str) -> Route:
     return Route(method="GET", path=path, handler=handler, does=does, who="nobody", query=Unread, answers="text/html")
 
 

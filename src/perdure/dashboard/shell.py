@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import posixpath
+import re
 from base64 import b64encode
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -21,19 +24,16 @@ MODULES = {
     "@preact/signals": "vendor/signals.mjs",
     "htm": "vendor/htm.mjs",
 }
-# What every page needs before it can draw; each page adds itself by import().
-CRITICAL = (
-    "app/main.js",
-    "app/router.js",
-    "app/api.js",
-    "app/store.js",
-    "app/stream.js",
-    "app/format.js",
-    "app/parts.js",
-    "app/icons.js",
-    "app/shell.js",
-    "app/say/common.js",
-)
+# What each page loads first: its modules with all they import, and its style sheets. The browser would find them one
+# after the other.
+_PAGES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "now": (("app/main.js", "app/pages/now.js"), ("now",)),
+    "tasks": (("app/main.js", "app/pages/tasks.js"), ("tasks",)),
+    "task": (("app/main.js", "app/pages/task.js", "app/task/journal.js"), ("task", "journal")),
+    "inbox": (("app/main.js", "app/pages/inbox.js"), ("inbox",)),
+    "operate": (("app/main.js", "app/pages/operate.js"), ()),
+}
+_IMPORT = re.compile(r"""^(?:import|export)\b[^"'`;]*?from\s*["'](\.[^"']+)["']""", re.MULTILINE)
 _PERMISSIONS = "clipboard-write=(self), camera=(), microphone=(), geolocation=(), usb=(), serial=()"
 _TERMINAL_POLICY = (
     "sandbox allow-scripts; default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
@@ -41,9 +41,9 @@ _TERMINAL_POLICY = (
 )
 
 
-def shell(boot: Any) -> bytes:
-    """The page that every address of the dashboard answers with."""
-    head, tail = _frame()
+def shell(boot: Any, page: str) -> bytes:
+    """The page that every address of the dashboard answers with; `page` is what is loaded first."""
+    head, tail = _frame(page)
     return head + escape(boot).encode() + tail
 
 
@@ -82,16 +82,37 @@ def escape(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-@lru_cache(maxsize=1)
-def _frame() -> tuple[bytes, bytes]:
-    head, _, tail = _filled(assets(), "index.html").partition("{boot}")
+def modules_of(page: str) -> list[str]:
+    """The modules that a page needs before it can draw, each before those that import it."""
+    found: dict[str, None] = {}
+
+    def visit(name: str) -> None:
+        if name in found:
+            return
+        found[name] = None
+        source = assets().by_name[name].content.decode()
+        for target in _IMPORT.findall(source):
+            visit(posixpath.normpath(posixpath.join(posixpath.dirname(name), target)))
+
+    for name in _PAGES[page][0]:
+        visit(name)
+    return list(found)
+
+
+@lru_cache(maxsize=len(_PAGES))
+def _frame(page: str) -> tuple[bytes, bytes]:
+    head, _, tail = _filled(assets(), "index.html", page).partition("{boot}")
     return head.encode(), tail.encode()
 
 
-def _filled(all_assets: Assets, name: str) -> str:
+def _filled(all_assets: Assets, name: str, page: str | None = None) -> str:
     base = f"/assets/{all_assets.tree}"
-    preloads = "\n".join(f'<link rel="modulepreload" href="{base}/{file}">' for file in (*MODULES.values(), *CRITICAL))
+    links = [f'<link rel="modulepreload" href="{base}/{file}">' for file in MODULES.values()]
+    if page is not None:
+        links += [f'<link rel="stylesheet" href="{base}/css/{style}.css">' for style in _PAGES[page][1]]
+        links += [f'<link rel="modulepreload" href="{base}/{file}">' for file in modules_of(page)]
     text = all_assets.documents[name]
+    preloads = "\n".join(links)
     for mark, value in (("{base}", base), ("{importmap}", import_map(all_assets)), ("{preloads}", preloads)):
         text = text.replace(mark, value)
     return text

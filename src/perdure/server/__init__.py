@@ -19,7 +19,7 @@ __getattr__ = lazy_door(
             "require_uvicorn",
             "serve",
         ),
-        "requests": ("Answer", "Ask", "Caller", "Scope", "Streamed"),
+        "requests": ("Answer", "Ask", "Caller", "Handler", "Scope", "Streamed"),
         "serving": ("Server",),
         "settings": ("Settings", "load_settings"),
         "table": ("Raw", "Route", "Unread", "routes"),

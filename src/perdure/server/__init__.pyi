@@ -17,7 +17,7 @@ from perdure.server.process import (
     require_uvicorn,
     serve,
 )
-from perdure.server.requests import Answer, Ask, Caller, Scope, Streamed
+from perdure.server.requests import Answer, Ask, Caller, Handler, Scope, Streamed
 from perdure.server.serving import Server
 from perdure.server.settings import Settings, load_settings
 from perdure.server.table import Raw, Route, Unread, routes
@@ -43,6 +43,7 @@ __all__ = [
     "Answer",
     "Ask",
     "Caller",
+    "Handler",
     "Scope",
     "Streamed",
     "Server",

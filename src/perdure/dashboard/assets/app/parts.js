@@ -16,7 +16,7 @@ export const html = htm.bind(h);
 /** Load a style sheet of a page, once. @param {string} name */
 export function wear(name) {
   const href = new URL(`../css/${name}.css`, import.meta.url).href;
-  if (document.querySelector(`link[href="${href}"]`)) return;
+  if ([...document.querySelectorAll("link")].some((link) => link.href === href)) return;
   const link = document.createElement("link");
   link.rel = "stylesheet";
   link.href = href;
@@ -164,6 +164,16 @@ export function useStill(items, keyOf) {
     onFocusOut: (/** @type {FocusEvent} */ e) => !(e.currentTarget instanceof Node && e.relatedTarget instanceof Node && e.currentTarget.contains(e.relatedTarget)) && setHeld(false),
   };
   return { items: /** @type {T[]} */ (shown), waiting, apply, props };
+}
+
+/** A component that is loaded when it is first shown. @param {() => Promise<any>} load */
+export function lazy(load) {
+  let found = /** @type {any} */ (null);
+  return function Later(/** @type {any} */ props) {
+    const [, redraw] = useState(0);
+    useEffect(() => { if (!found) load().then((component) => { found = component; redraw(1); }); }, []);
+    return found ? h(found, props) : h(Skeleton, { rows: 2 });
+  };
 }
 
 /** The size of an element, kept true. @param {{current: HTMLElement|null}} ref */

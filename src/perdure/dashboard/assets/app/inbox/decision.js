@@ -4,14 +4,17 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, newOnce, Problem, send } from "../api.js";
-import { firstValue, Form, JsonField } from "../forms/form.js";
-import { Act, Button, Code, html, Moment, Said, Trouble } from "../parts.js";
+import { Act, Button, Code, html, lazy, Moment, Said, Trouble } from "../parts.js";
 import { inboxSay } from "../say/inbox.js";
 import { announcement, may } from "../store.js";
 import { keepDraft, readDraft } from "./drafts.js";
 
 /** @typedef {{id: string, task: string, uid: string, path: string, kind: string, text?: string, asked_at: string, expires_at: string|null, otherwise: {say: string, value?: any}|null,
  *   schema?: any, editable?: any, choices?: string[], effect?: any, details?: any, by?: any, context?: {function?: string, calls?: string[]}, answer: any, unreadable?: string}} Pause */
+
+// Forms are loaded when one is shown: most questions need a button only.
+const Form = lazy(() => import("../forms/form.js").then((forms) => forms.Form));
+const JsonField = lazy(() => import("../forms/form.js").then((forms) => forms.JsonField));
 
 /** @param {{pause: Pause, isShort?: boolean, onDone: (pause: Pause) => void}} props */
 export function Decision({ pause, isShort = false, onDone }) {
@@ -52,7 +55,7 @@ export function Decision({ pause, isShort = false, onDone }) {
 }
 
 /** @param {Pause} pause */
-const firstOf = (pause) => (pause.kind === "approval" ? pause.editable : pause.schema ? firstValue(pause.schema) : undefined);
+const firstOf = (pause) => (pause.kind === "approval" ? pause.editable : undefined);
 
 /** @typedef {{pause: Pause, draft: any, change: (part: any) => void, decide: (verb: string, body: any) => () => Promise<void>, mode: string, setMode: (mode: string) => void, isShort: boolean, errors: import("../forms/form.js").Misfit[]}} Kit */
 
@@ -71,9 +74,15 @@ function Approval({ pause, draft, change, decide, mode, setMode, isShort, errors
 }
 
 /** @param {Kit} kit */
-function Question({ pause, draft, change, decide, mode, setMode, isShort, errors }) {
-  if (isShort) return html`<div class="acts"><a class="btn main small" href=${`/inbox/${pause.id}`}>${inboxSay.answerOpen}</a></div>`;
+function Question(kit) {
+  if (kit.isShort) return html`<div class="acts"><a class="btn main small" href=${`/inbox/${kit.pause.id}`}>${inboxSay.answerOpen}</a></div>`;
+  return html`<${LongQuestion} ...${kit} />`;
+}
+
+/** @param {Kit} kit */
+function LongQuestion({ pause, draft, change, decide, mode, setMode, errors }) {
   const onChange = (/** @type {any} */ value) => change({ value });
+  useEffect(() => { if (pause.schema && draft.value === undefined) void import("../forms/form.js").then((forms) => { const first = forms.firstValue(pause.schema); if (first !== undefined) onChange(first); }); }, [pause.id]);
   const asJson = mode === "json" || !pause.schema;
   return html`${asJson ? html`<${JsonField} value=${draft.value} onChange=${onChange} errors=${errors} id=${`json-${pause.id}`} label=${`${inboxSay.value} (${inboxSay.valueHint})`} />`
       : html`<${Form} schema=${pause.schema} value=${draft.value} onChange=${onChange} errors=${errors} id=${`form-${pause.id}`} label=${inboxSay.value} />`}
