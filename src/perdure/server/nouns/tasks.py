@@ -6,6 +6,8 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
+from msgspec import structs
+
 from perdure._durable import situation_by_uid
 from perdure._ground.clock import moment
 from perdure.errors import InvalidInput, TaskFailed, TimedOut
@@ -14,7 +16,7 @@ from perdure.server.encoding import version_tag
 from perdure.server.nouns.references import address_of, glance_at, task_of
 from perdure.server.paging import page_limit
 from perdure.server.requests import Answer, Ask
-from perdure.server.shapes.cuts import cut
+from perdure.server.shapes.cuts import brief, cut
 from perdure.server.shapes.situation import TaskSituation, situation_for
 from perdure.server.shapes.tasks import (
     EventRange,
@@ -35,7 +37,17 @@ _LONGEST_WAIT = 60.0  # seconds: proxies cut longer ones
 
 async def get(ask: Ask[TaskParts, None]) -> Answer:
     record = await (await task_of(ask)).record()
-    return Answer(seen_by(ask.caller, record), etag=version_tag(record.version))
+    shown = seen_by(ask.caller, record)
+    return Answer(_brief(shown) if ask.query.brief else shown, etag=version_tag(record.version))
+
+
+def _brief(record: TaskRecord) -> TaskRecord:
+    """The record without what makes it megabytes: a large state is read part by part from its checkpoint."""
+    if record.latest is None:
+        return record
+    held = f"{address_of(record.id, record.uid)}/checkpoints/{record.latest.seq}?part=state&brief=true&path="
+    latest = structs.replace(record.latest, data=None, plan=None, memory=None, partial=None, pending=())
+    return structs.replace(record, state=brief(record.state, held), latest=latest)
 
 
 async def situation(ask: Ask[Nothing, None]) -> Answer:

@@ -159,7 +159,10 @@ class Failure(Strict, frozen=True, kw_only=True):
 
 
 class TaskParts(Strict, frozen=True, kw_only=True):
+    """`brief` gives the outer levels of the state only, and of the latest checkpoint nothing that it holds."""
+
     archived: bool = False
+    brief: bool = False
 
 
 class Waiting(Strict, frozen=True, kw_only=True):

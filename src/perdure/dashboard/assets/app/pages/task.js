@@ -52,7 +52,7 @@ export default function TaskPage({ place }) {
 
 /** Everything above the tabs. What a server does not tell is left out. @param {string} path @param {AbortSignal} signal */
 async function load(path, signal) {
-  const record = await get(path, signal);
+  const record = await get(`${path}?brief=true`, signal);
   const maybe = (/** @type {Promise<any>} */ asked) => asked.catch((error) => { if (error?.status && error.status !== 401) return null; throw error; });
   const [situation, list, account] = await Promise.all([
     maybe(get(`${path}/situation`, signal)),

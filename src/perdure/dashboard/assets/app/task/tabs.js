@@ -12,4 +12,5 @@
 export const TABS = [
   { name: "journal", load: () => import("./journal.js"), for: "function", count: (told) => told.calls },
   { name: "history", load: () => import("./history.js"), for: "plain" },
+  { name: "state", load: () => import("./state.js"), scope: "data:read" },
 ];
