@@ -45,6 +45,7 @@ async def test_the_right_id_with_a_wrong_secret_is_refused(quick_url):
         assert reply.json["detail"] == unknown.json["detail"]
 
 
+@pytest.mark.threat("T21")
 async def test_a_store_holds_no_secret_of_a_key(tmp_path):
     url = f"sqlite://{tmp_path}/p.db"
     async with serving(url) as server:
@@ -73,6 +74,7 @@ async def test_a_key_ends_when_it_was_said_to(quick_url, clock):
         assert (await request(server, "GET", "/v1", key=key)).status == 401
 
 
+@pytest.mark.threat("T21")
 async def test_a_rotated_key_is_good_for_the_overlap_beside_the_new_one(quick_url, clock):
     async with serving(quick_url) as server:
         old = await make_key(server, "viewer")
@@ -104,6 +106,7 @@ async def test_the_last_use_of_a_key_is_kept_to_the_minute(quick_url, clock):
         assert "hash" not in listed
 
 
+@pytest.mark.threat("T21")
 async def test_a_key_makes_only_keys_with_scopes_it_has(quick_url):
     async with serving(quick_url) as server:
         key = await make_key(server, "viewer", "keys:admin")
@@ -144,6 +147,7 @@ async def test_a_key_is_narrowed_only_from_the_version_that_was_seen(quick_url):
         assert wider.status == 422
 
 
+@pytest.mark.threat("T21")
 async def test_a_key_in_the_address_is_refused_with_a_hint(quick_url):
     async with serving(quick_url) as server:
         key = await make_key(server, "viewer")
@@ -179,6 +183,7 @@ def test_no_user_can_open_the_namespace_of_the_server(quick_url):
 # ── links and sessions ───────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.threat("T22")
 async def test_a_link_gives_one_session_and_is_then_used_up(url):
     async with serving(url) as server:
         code = await server.desk.sessions.make_link("ada", scopes_of(["operator"]))
@@ -192,6 +197,7 @@ async def test_a_link_gives_one_session_and_is_then_used_up(url):
         assert (me.status, me.json["name"], me.json["how"]) == (200, "ada", "session")
 
 
+@pytest.mark.threat("T22")
 async def test_a_link_is_too_old_after_ten_minutes(quick_url, clock):
     async with serving(quick_url) as server:
         code = await server.desk.sessions.make_link("ada", scopes_of(["viewer"]))
@@ -207,6 +213,7 @@ async def test_over_https_the_cookie_is_bound_to_the_host(quick_url):
         assert begun.headers["set-cookie"].startswith("__Host-perdure=") and "Secure" in begun.headers["set-cookie"]
 
 
+@pytest.mark.threat("T22")
 async def test_a_cookie_that_was_planted_before_does_not_become_the_session(quick_url):
     async with serving(quick_url) as server:
         planted = await make_session(server, "viewer")
@@ -217,6 +224,7 @@ async def test_a_cookie_that_was_planted_before_does_not_become_the_session(quic
         assert (await request(server, "GET", "/v1", headers={"cookie": planted})).status == 401
 
 
+@pytest.mark.threat("T22")
 async def test_leaving_ends_the_session(quick_url):
     async with serving(quick_url) as server:
         cookie = await make_session(server, "viewer")
@@ -242,6 +250,7 @@ async def test_a_session_lasts_twelve_hours_from_its_last_use_and_a_week_at_most
         assert await status() == 401
 
 
+@pytest.mark.threat("T22")
 async def test_sessions_outlive_the_server_unless_its_secret_is_renewed(shared_url):
     async with serving(shared_url) as server:
         cookie = await make_session(server, "viewer")
@@ -299,6 +308,7 @@ async def test_a_peer_names_only_namespaces_that_users_can_have(ask_once, namesp
 # ── rates ────────────────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.threat("T19")
 async def test_an_address_that_fails_often_has_to_wait_and_good_keys_do_not(quick_url, clock):
     async with serving(quick_url) as server:
         key = await make_key(server, "viewer")
@@ -310,6 +320,7 @@ async def test_an_address_that_fails_often_has_to_wait_and_good_keys_do_not(quic
         assert (await request(server, "GET", "/v1", key="prd_x")).status == 401
 
 
+@pytest.mark.threat("T19")
 async def test_a_key_that_asks_too_often_is_told_when_to_ask_again(quick_url, clock):
     async with serving(quick_url, rate=2, burst=3) as server:
         busy, other = await make_key(server, "viewer"), await make_key(server, "viewer", name="other")
@@ -321,6 +332,7 @@ async def test_a_key_that_asks_too_often_is_told_when_to_ask_again(quick_url, cl
         assert [(await request(server, "GET", "/v1", key=busy)).status for _ in range(3)] == [200, 200, 429]
 
 
+@pytest.mark.threat("T19")
 async def test_an_address_without_a_credential_has_a_rate_too(quick_url, clock):
     async with serving(quick_url, rate=1, burst=2) as server:
         statuses = [(await request(server, "GET", "/healthz")).status for _ in range(3)]

@@ -17,6 +17,7 @@ FOREIGN_HOSTS = [
 ]  # fmt: skip
 
 
+@pytest.mark.threat("T4")
 @pytest.mark.parametrize("host", FOREIGN_HOSTS)
 @pytest.mark.parametrize("path", ["/", "/healthz", "/v1", "/v1/session", "/assets/x", "/nothing"])
 async def test_a_foreign_host_is_refused_before_anything_else(ask_once, host, path):
@@ -30,6 +31,7 @@ async def test_the_names_of_this_machine_are_known(ask_once, host):
     assert (await ask_once("GET", "/healthz", headers={"host": host})).status == 200
 
 
+@pytest.mark.threat("T4")
 async def test_behind_a_proxy_only_its_origin_is_known(quick_url):
     async with serving(quick_url, host="0.0.0.0", origins=("https://perdure.example",)) as server:
         for host, expected in [("perdure.example", 200), ("127.0.0.1:7420", 421), ("192.0.2.7:7420", 421)]:
@@ -62,6 +64,7 @@ CROSS_SITE = [
 ]
 
 
+@pytest.mark.threat("T5")
 @pytest.mark.parametrize("headers", CROSS_SITE)
 @pytest.mark.parametrize("content_type", ["application/json", "text/plain", "application/x-www-form-urlencoded"])
 async def test_no_page_of_another_origin_changes_anything(quick_url, headers, content_type):
@@ -77,6 +80,7 @@ async def test_no_page_of_another_origin_changes_anything(quick_url, headers, co
                 assert (reply.status, reply.code) == (403, "cross_site"), route.name
 
 
+@pytest.mark.threat("T5")
 async def test_a_session_changes_something_only_from_a_page_of_ours(quick_url):
     async with serving(quick_url, rate=10_000, burst=10_000) as server:
         cookie = {"cookie": await make_session(server, "admin")}
@@ -101,6 +105,7 @@ async def test_a_session_changes_something_only_from_a_page_of_ours(quick_url):
             assert moved.json["code"] == "not_allowed"  # past the guard: this session is not local
 
 
+@pytest.mark.threat("T5")
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])
 async def test_a_page_of_another_site_reads_nothing(quick_url, site):
     async with serving(quick_url) as server:

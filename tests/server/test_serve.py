@@ -132,6 +132,7 @@ def test_serve_without_a_store_exits_with_seven(tmp_path):
     assert missing.returncode == 7 and not (tmp_path / "none").exists()
 
 
+@pytest.mark.threat("T23")
 @pytest.mark.parametrize("host", ["0.0.0.0", "::"])
 def test_serve_beyond_this_machine_needs_a_key_and_tls(store, host):
     without_key = perdure(store, "serve", "--port", "0", "--host", host)
@@ -161,6 +162,7 @@ def test_options_that_will_not_do_are_refused(store):
         assert perdure(store, "serve", "--port", "0", *options).returncode == 2
 
 
+@pytest.mark.threat("T23")
 def test_a_unix_socket_is_for_its_user_alone(store, tmp_path):
     path = tmp_path / "run" / "perdure.sock"
     with live_server(store, "--socket", str(path), command="serve") as server:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 import re
 from typing import Any, TypeVar, get_type_hints
 from urllib.parse import parse_qsl
@@ -44,6 +45,7 @@ def read_json(raw: bytes, *, depth: int = DEPTH) -> Any:
             object_pairs_hook=_object,
             parse_constant=_refuse_constant,
             parse_int=_read_int,
+            parse_float=_read_float,
         )
     except HttpProblem:
         raise
@@ -149,6 +151,12 @@ def _refuse_constant(name: str) -> Any:
 
 def _read_int(text: str) -> int:
     if len(text) > 20 or not -_BIGGEST <= (number := int(text)) < 2 * _BIGGEST:
+        raise _bad("the body holds a number beyond 64 bits")
+    return number
+
+
+def _read_float(text: str) -> float:
+    if not math.isfinite(number := float(text)):
         raise _bad("the body holds a number beyond 64 bits")
     return number
 

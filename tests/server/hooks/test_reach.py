@@ -186,6 +186,7 @@ def test_an_address_inside_another_is_judged_too(inner: IPv4Address):
         assert is_allowed(f"{prefix}{inner}") == is_allowed(inner)
 
 
+@pytest.mark.threat("T11")
 @pytest.mark.parametrize("host", REFUSED_HOSTS)
 async def test_a_host_of_the_corpus_is_refused_without_a_connection(host):
     async with Receiver() as receiver:
@@ -252,6 +253,7 @@ async def test_a_public_name_of_a_private_address_is_refused(host):
             await sending.check(f"https://{host}/")
 
 
+@pytest.mark.threat("T11")
 async def test_a_name_that_changes_its_answer_is_looked_up_once_and_pinned():
     async with Receiver() as receiver:
         addresses = {"hooks.example.com": [PUBLIC]}

@@ -16,6 +16,7 @@ from perdure.errors import InvalidInput
 pytestmark = pytest.mark.req("R143")
 
 
+@pytest.mark.threat("T12")
 @given(st.text("abcdefgh0123456789_", min_size=1), st.text())
 def test_the_reference_library_makes_the_same_signature(id: str, text: str):
     secret, now = new_secret(), int(time.time())

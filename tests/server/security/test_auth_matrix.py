@@ -74,7 +74,7 @@ async def credentials(server: Server, clock: Any) -> list[Credential]:
     cookie = await make_session(server, "admin")
     own = {"origin": "http://127.0.0.1:7420", "perdure-client": "dashboard/test"}
     code = await desk.sessions.make_link("ada", scopes_of(["admin"]), is_local=True)
-    unknown = f"{good.rpartition('_')[0]}_{secrets.token_urlsafe(32)}"
+    unknown = f"{good[:-44]}_{secrets.token_urlsafe(32)}"
     made = [
         Credential("no credential"),
         Credential("a malformed key", bearer("prd_short")),
