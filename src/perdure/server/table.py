@@ -36,6 +36,7 @@ NOUNS = (  # one a line
     "family",
     "recall",
     "streams",
+    "task_streams",
     "jobs",
     "bulk",
     "switches",
