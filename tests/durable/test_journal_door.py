@@ -211,6 +211,21 @@ async def test_each_line_of_a_journal_can_be_read(url: str) -> None:
             await app.journal.page("t", 4)
 
 
+async def test_the_news_of_a_journal_are_read_entry_by_entry_across_its_lines(url: str) -> None:
+    async with Perdure(url) as app:
+        await app.run("t", rounds, 0)
+        end = await app.journal.end_of("t")
+        line, position, calls = 1, 0, []
+        while (line, position) != end:
+            news = await app.journal.since("t", line, position, limit=1)
+            calls += [(line, call.call) for call in news.calls]
+            assert (news.line, news.upto) > (line, position)
+            line, position = news.line, news.upto
+        assert calls == [(1, "read(0)"), (2, "read(1)"), (3, "read(2)")]
+        last = await app.journal.since("t", *end)
+        assert (last.calls, last.line, last.upto, last.more) == ((), *end, False)
+
+
 async def test_a_damaged_entry_is_shown_as_such_and_the_rest_as_it_is(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING
 
@@ -221,17 +221,23 @@ class Feed:
             if now < self._due.get(topic, 0.0):
                 continue
             self._due[topic] = now + source.every
-            try:
-                self._publish(await source.look(now))
-            except PerdureError as error:
-                log.warning("a stream could not look at %s: %s", topic.partition(":")[0], error.what)
+            await self._attempt(topic.partition(":")[0], self._look_at(source, now))
         self._changes.forget()
         self._due = {topic: due for topic, due in self._due.items() if topic in self._sources}
         for watch in list(self._watches.values()):
-            try:
-                await watch.look()
-            except PerdureError as error:
-                log.warning("a stream could not look at its task: %s", error.what)
+            await self._attempt("a task", watch.look())
+
+    async def _look_at(self, source: Source, now: float) -> None:
+        self._publish(await source.look(now))
+
+    async def _attempt(self, what: str, look: Awaitable[None]) -> None:
+        """A look that fails is made again; it ends neither the feed nor the looks of others."""
+        try:
+            await look
+        except PerdureError as error:
+            log.warning("a stream could not look at %s: %s", what, error.what)
+        except Exception:
+            log.exception("a stream could not look at %s", what)
 
     def _publish(self, news: Sequence[News]) -> None:
         for topics, message in news:
