@@ -12,7 +12,7 @@ from typing import Any
 
 from perdure._app import Perdure
 from perdure._ground.bridge import Nap
-from perdure._model import Pause, TaskRecord
+from perdure._model import Pause, TaskFilter, TaskRecord
 from perdure._tasks import Task
 from perdure.errors import Conflict, InvalidInput, NotFound
 from perdure.mcp.answers import (
@@ -69,8 +69,8 @@ class Agent:
         )
 
     async def list(self, status: str, limit: int) -> TaskLines:
-        chosen: Any = status or None
-        found = await self.app.tasks.list(status=chosen, limit=limit)
+        chosen: Any = [status] if status else []
+        found = await self.app.tasks.page(TaskFilter(status=chosen), limit=limit)
         return TaskLines(
             tasks=[
                 TaskLine(id=one.id, status=one.status, name=short(one.name, 200), updated_at=one.updated_at)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -18,12 +20,16 @@ def mcp_routes() -> list[Route]:
 
 
 async def _answer(ask: Ask[Any, Any]) -> Streamed:
-    from perdure.mcp import answer_request
-
     assert ask.content is not None
     body = b"".join([chunk async for chunk in ask.content])
-    reply = await answer_request(ask.app, ask.caller.scopes, ask.headers, body)
+    mcp = await asyncio.to_thread(_loaded)  # a second the first time, in which other requests go on
+    reply = await mcp.answer_request(ask.app, ask.caller.scopes, ask.headers, body)
     return Streamed(_whole(reply.body), media=reply.media, status=reply.status)
+
+
+def _loaded() -> Any:
+    import_module("mcp.server.streamable_http_manager")
+    return import_module("perdure.mcp")
 
 
 async def _whole(body: bytes) -> AsyncIterator[bytes]:
