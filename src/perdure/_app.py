@@ -53,7 +53,7 @@ class Perdure:
     With the address of a server (https://…) the store is behind it, and `key` is an API key of that server.
     """
 
-    def __new__(cls, url: str | Path | None = None, **_: object) -> Perdure:
+    def __new__(cls, url: str | Path | None = None, *, key: str | None = None, namespace: str = "default") -> Perdure:
         given = url if url is not None else os.environ.get("PERDURE_URL")
         if cls is Perdure and isinstance(given, str) and given.startswith(("http://", "https://")):
             # Its room is above this one: a server's client is this app with another inside.
