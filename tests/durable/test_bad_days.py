@@ -331,7 +331,7 @@ async def test_an_attempt_that_loses_its_lease_stops_and_starts_no_effect(quick_
         work = asyncio.ensure_future(app.run("job", two))
         await wait_until(lambda: ran == [1])
         task = await app.tasks.handle("job")
-        params = {**task._event("taken", {}), "seen_epoch": 1, "seen_worker": app._store.presence.worker}
+        params = {**task._event("attempt taken over", {}), "seen_epoch": 1, "seen_worker": app._store.presence.worker}
         params |= {"worker": "another", "host": "there", "pid": 1, "user": "eve", "agent": "", "before": "running"}
         params["former"] = "superseded"
         await app._store.verb("claim", task.uid, params, key="job")
