@@ -129,3 +129,11 @@ async def ask_hostile(question: str, texts: list[str]) -> str:
         await echo(text[:2000])
     await pause.input(question, str)
     return question
+
+
+@durable
+async def crawl_and_wait(pages: int) -> int:
+    for page in range(pages):
+        await fetch(page)
+    await asyncio.sleep(600)
+    return pages
