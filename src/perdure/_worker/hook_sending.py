@@ -19,6 +19,7 @@ from perdure._ground import crash_points as crash
 from perdure._ground.clock import moment
 from perdure._ground.known_secrets import redact
 from perdure._ground.reach import Reply, Sender, sign
+from perdure._ground.traces import traceparent
 from perdure._store import DeliveryRow
 from perdure._tasks import (
     HOOK_DISABLED,
@@ -107,7 +108,8 @@ class HookSending:
     def _headers(self, hook: KeptHook, row: DeliveryRow, body: bytes) -> dict[str, str]:
         now = self._store.clock.now_ms()
         signed = sign(hook.record.secrets(now), row.id, now // 1000, body)
-        return {"Content-Type": "application/json", **signed}
+        traced = {"traceparent": traceparent(row.task_uid)} if row.task_uid else {}
+        return {"Content-Type": "application/json", **traced, **signed}
 
     async def _record(self, hook: KeptHook, row: DeliveryRow, reply: Reply, took_ms: int) -> str:
         now = self._store.clock.now_ms()

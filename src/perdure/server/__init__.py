@@ -7,6 +7,7 @@ __getattr__ = lazy_door(
     {
         "access": ("cookie_of",),
         "assembly": ("Desk", "make_app"),
+        "checkup": ("examine_server",),
         "credentials": ("ApiKey", "ApiKeys", "Session", "Sessions", "Vault", "scopes_of"),
         "process": (
             "Listener",

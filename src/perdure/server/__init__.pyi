@@ -5,6 +5,7 @@ Written by tools/make_doors.py from the table in __init__.py.
 
 from perdure.server.access import cookie_of
 from perdure.server.assembly import Desk, make_app
+from perdure.server.checkup import examine_server
 from perdure.server.credentials import ApiKey, ApiKeys, Session, Sessions, Vault, scopes_of
 from perdure.server.process import (
     Listener,
@@ -25,6 +26,7 @@ __all__ = [
     "cookie_of",
     "Desk",
     "make_app",
+    "examine_server",
     "ApiKey",
     "ApiKeys",
     "Session",

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from perdure._ground.durations import parse_duration
+from perdure._ground.reach import Rules
 from perdure.errors import InvalidInput
 
 MB = 1024 * 1024
@@ -44,6 +45,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     retention_deliveries: timedelta = timedelta(days=7)
     allow_private_hooks: bool = False
     hook_ports: tuple[int, ...] = (443,)
+
+    @property
+    def hook_rules(self) -> Rules:
+        """Where messages to webhooks may go."""
+        return Rules(self.hook_ports, self.allow_private_hooks)
 
 
 def load_settings(folder: Path | None = None, environ: Mapping[str, str] = os.environ, **options: Any) -> Settings:

@@ -8,7 +8,8 @@ from perdure._durable.lifecycle.line_carry_over import carry_over
 from perdure._durable.lifecycle.outcomes import cancel
 from perdure._durable.lifecycle.preparation import TaskPast, read_pasts
 from perdure._durable.lifecycle.run_waits import Stopped
-from perdure._durable.lifecycle.single_attempt import come_back, make_attempt
+from perdure._durable.lifecycle.single_attempt import come_back
+from perdure._durable.lifecycle.traced_attempt import make_attempt
 from perdure._durable.lifecycle.task_fork import fork
 from perdure._durable.lifecycle.task_handle import Handle, handle_on
 from perdure._durable.lifecycle.task_rollback import keep_for_rollback

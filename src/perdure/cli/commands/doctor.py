@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -11,7 +12,7 @@ import click
 from perdure._ground.bridge import Call
 from perdure.cli.base import Invocation, Verb
 from perdure.cli.output import Block, Cell, line
-from perdure.errors import InvalidInput
+from perdure.errors import InvalidInput, PerdureError
 
 if TYPE_CHECKING:
     from perdure._store import Store
@@ -40,7 +41,7 @@ async def command(call: Invocation, quiet: bool, adopt_copy: bool) -> None:
 
         if adopt_copy:
             await _adopt(call.store)
-        looked_at = [*await examine(call.store), *await _live(call)]
+        looked_at = [*await examine(call.store), *await _live(call), *await _served(call)]
     findings = [found for found in looked_at if not quiet or found.level != "ok"]
     problems = sum(found.level == "problem" for found in findings)
     blocks: list[Block] = []
@@ -73,6 +74,15 @@ async def _adopt(store: Store) -> None:
             f"{store.place} is not a SQLite file", kept="the store as it is", do="leave out --adopt-copy"
         )
     await Call(adopt)
+
+
+async def _served(call: Invocation) -> Sequence[Finding]:
+    """What is to be said of servers, API keys and webhooks."""
+    from perdure.server import examine_server
+
+    with suppress(PerdureError):  # the store cannot be used, as was said above
+        return await examine_server(call.app)
+    return []
 
 
 async def _live(call: Invocation) -> Sequence[Finding]:

@@ -6,13 +6,12 @@ from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from perdure._ground.reach import Rules, Sender
+from perdure._ground.reach import Sender
 from perdure._tasks import Delivery, DeliveryState, MadeWebhook, Webhook, Webhooks
 from perdure.server.encoding import version_tag
 from perdure.server.paging import listed, page_limit, read_cursor, sign_cursor
 from perdure.server.problems import HttpProblem
 from perdure.server.requests import Answer, Ask, Scope
-from perdure.server.settings import Settings
 from perdure.server.shapes.tasks import Listed
 from perdure.server.table import Nothing, Route
 
@@ -56,11 +55,6 @@ class DeliveryQuery(Struct, frozen=True, forbid_unknown_fields=True):
     state: DeliveryState | None = None
     limit: int = 50
     cursor: str | None = None
-
-
-def rules_of(settings: Settings) -> Rules:
-    """Where this server may send messages to."""
-    return Rules(settings.hook_ports, settings.allow_private_hooks)
 
 
 async def listing(ask: Ask[Nothing, None]) -> Answer:
@@ -123,7 +117,7 @@ async def replay(ask: Ask[Nothing, None]) -> Answer:
 
 
 def _hooks(ask: Ask[Any, Any]) -> Webhooks:
-    return Webhooks(ask.app.tasks, lambda: Sender(rules_of(ask.server.settings)))
+    return Webhooks(ask.app.tasks, lambda: Sender(ask.server.settings.hook_rules))
 
 
 def _one(hook: Webhook) -> Answer:

@@ -16,7 +16,6 @@ from perdure._ground.reach import Sender
 from perdure._tasks import store_of
 from perdure._worker import DutyLoop, WebhookDuty
 from perdure.errors import PerdureError
-from perdure.server.nouns.webhooks import rules_of
 from perdure.server.settings import Settings
 from perdure.server.telemetry import Telemetry
 
@@ -31,7 +30,7 @@ class HookDuties:
 
     def __init__(self, open_app: Callable[[str], Perdure], settings: Settings, telemetry: Telemetry) -> None:
         self._open, self._settings, self._telemetry = open_app, settings, telemetry
-        self._sender = Sender(rules_of(settings))
+        self._sender = Sender(settings.hook_rules)
         self._apps: dict[str, Perdure] = {}
         self._duties: list[WebhookDuty] = []
         self._running: list[asyncio.Task[None]] = []

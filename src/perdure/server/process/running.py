@@ -36,6 +36,12 @@ class RunningServers:
         if (kept := await self._shelf.get(name)) is not None:
             await self._shelf.drop(kept)
 
+    async def look(self) -> list[RunningServer]:
+        """Those that may be alive, in the order they came. Nothing is changed."""
+        here = this_process()
+        found = [kept.value for kept in await self._shelf.all()]
+        return [one for one in found if one.process[:3] != here[:3] or is_alive_here(one.process)]
+
     async def all(self) -> list[RunningServer]:
         """Those that may be alive, the newest first. What a killed process of this machine left is removed."""
         found = []
