@@ -28,6 +28,7 @@ class KeyRecord(Struct, frozen=True):
     until: datetime | None
     revoked_at: datetime | None
     used_at: datetime | None  # to the minute
+    etag: str
 
 
 class ShownKey(Struct, frozen=True):
@@ -72,7 +73,7 @@ async def listing(ask: Ask[Nothing, None]) -> Answer:
     keys = ask.server.desk.keys
     uses = await keys.last_uses()
     found = await keys.all(ask.caller.namespace)
-    return Answer(KeyList([record_of(kept.value, uses.get(kept.key)) for kept in found]))
+    return Answer(KeyList([record_of(kept, uses.get(kept.key)) for kept in found]))
 
 
 async def make(ask: Ask[Nothing, KeyDraft]) -> Answer:
@@ -89,7 +90,7 @@ async def change(ask: Ask[Nothing, KeyChange]) -> Answer:
     kept = await _get(ask)
     changed = await ask.server.desk.keys.change(kept, name=ask.body.name, scopes=ask.body.scopes)
     used = (await ask.server.desk.keys.last_uses()).get(kept.key)
-    return Answer(record_of(changed.value, used), etag=version_tag(changed.version))
+    return Answer(record_of(changed, used), etag=version_tag(changed.version))
 
 
 async def rotate(ask: Ask[Nothing, Rotation]) -> Answer:
@@ -127,7 +128,8 @@ def _refuse_wider(ask: Ask[Nothing, KeyDraft] | Ask[Nothing, Rotation], scopes: 
         )
 
 
-def record_of(key: ApiKey, used_at: int | None) -> KeyRecord:
+def record_of(kept: Kept[ApiKey], used_at: int | None) -> KeyRecord:
+    key = kept.value
     return KeyRecord(
         key.id,
         key.name,
@@ -137,6 +139,7 @@ def record_of(key: ApiKey, used_at: int | None) -> KeyRecord:
         _moment(key.until),
         _moment(key.revoked_at),
         _moment(used_at),
+        version_tag(kept.version),
     )
 
 
