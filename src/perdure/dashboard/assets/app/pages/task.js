@@ -13,7 +13,7 @@ import { situationSay } from "../say/common.js";
 import { standingOf } from "../tasks_parts.js";
 import { Head } from "../task/head.js";
 import { SituationPanel } from "../task/situation.js";
-import { TABS } from "../task/tabs.js";
+import { countTabs, TABS } from "../task/tabs.js";
 
 wear("task");
 
@@ -73,6 +73,11 @@ function Tabs({ task, value, turn, tab, thing }) {
   useEffect(() => {
     if (!loaded[chosen.name]) chosen.load().then((module) => setLoaded((all) => ({ ...all, [chosen.name]: module.default })));
   }, [chosen.name]);
+  useEffect(() => {
+    const stop = new AbortController();
+    void countTabs(task, stop.signal).then((found) => stop.signal.aborted || setCounts((all) => ({ ...found, ...all })));
+    return () => stop.abort();
+  }, [task.uid]);
   const step = (/** @type {number} */ by) => {
     const next = shown[(shown.indexOf(chosen) + by + shown.length) % shown.length];
     go(`/tasks/${segmentOf(task.ref)}/${next.name}`);

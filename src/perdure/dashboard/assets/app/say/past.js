@@ -17,3 +17,26 @@ export const stateSay = {
   empty: "The state is empty.",
   changes: (/** @type {number} */ n) => some(n, "change"),
 };
+
+export const checkpointSay = {
+  columns: { seq: "#", when: "when", cause: "cause", label: "label", size: "size", stored: "stored" },
+  listLabel: "Checkpoints",
+  none: "No checkpoint yet", noneText: "A task stores its state as a checkpoint. The first one will stand here.",
+  now: "now", pinned: "pinned", aside: "set aside", superseded: "superseded", line: (/** @type {number} */ n) => `line ${number(n)}`,
+  pin: "Pin", unpin: "Unpin", compare: "compare", compareWith: (/** @type {number} */ n) => `Compare with ${number(n)}`,
+  choose: "Choose a checkpoint to see what it holds; compare it with a second one.",
+  title: (/** @type {number} */ n) => `Checkpoint ${number(n)}`,
+  pair: (/** @type {string} */ a, /** @type {string} */ b) => `From ${a} to ${b}`,
+  swap: "Swap", older: "Older checkpoints", close: "Close", needsData: "To see what a checkpoint holds takes the scope data:read.",
+};
+
+export const diffSay = {
+  same: "Nothing differs", sameText: "The two states are equal.",
+  kinds: { added: "added", removed: "removed", changed: "changed", moved: "moved" },
+  marks: { added: "+", removed: "−", changed: "~", moved: "↕" },
+  root: "the whole state", from: (/** @type {string} */ path) => `from ${path}`,
+  before: "Before", after: "After",
+  /** @param {number} shown @param {number} all */
+  most: (shown, all) => `The first ${number(shown)} of ${number(all)} changes are listed. The others are in:`,
+  listLabel: "Changes",
+};
