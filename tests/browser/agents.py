@@ -131,9 +131,14 @@ async def ask_hostile(question: str, texts: list[str]) -> str:
     return question
 
 
+@step
+async def stand_still() -> None:
+    await asyncio.Event().wait()
+
+
 @durable
 async def crawl_and_wait(pages: int) -> int:
     for page in range(pages):
         await fetch(page)
-    await asyncio.sleep(600)
+    await stand_still()
     return pages
