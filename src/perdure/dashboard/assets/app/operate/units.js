@@ -9,6 +9,7 @@ import { Act, Button, html, Moment, Said, Trouble, useRead } from "../parts.js";
 import { dialogSay } from "../say/common.js";
 import { operateSay } from "../say/operate.js";
 import { may } from "../store.js";
+import { unitChip } from "../task/units.js";
 import { Facts, PartPanel, Refused, Row, useTold } from "./rows.js";
 
 const say = operateSay.units;
@@ -36,7 +37,7 @@ function Keeper({ it, onDone }) {
 /** @param {{one: any}} props */
 function UnitRow({ one }) {
   const href = `/tasks/${encodeURIComponent(one.task)}/units/${encodeURIComponent(one.name)}`;
-  const chip = !one.alive ? ["idle", say.ended(one.status)] : one.waiting === "secret" ? ["you", say.secret] : one.waiting ? ["you", say.prompt] : ["working", say.lives];
+  const chip = unitChip(one);
   const facts = [html`<${Said}>${one.kind}<//>`, one.pid > 0 && say.pid(one.pid), one.running && html`<code><${Said}>${one.running}<//></code>`, one.writer && html`<${Said}>${say.types(one.writer)}<//>`, html`<${Moment} at=${one.made_at} before=${say.made} />`];
   return html`<${Row} chip=${chip} name=${html`<a href=${href}><${Said}>${one.name}<//></a> <span class="op-kind"><${Said}>${say.of(one.task)}<//></span>`} sentence=${html`<${Facts} facts=${facts} />`} />`;
 }

@@ -17,6 +17,7 @@ export const TABS = [
   { name: "state", load: () => import("./state.js"), scope: "data:read" },
   { name: "checkpoints", load: () => import("./checkpoints.js") },
   { name: "effects", load: () => import("./effects.js"), for: "function" },
+  { name: "units", load: () => import("./units.js") },
   { name: "family", load: () => import("./family.js") },
   { name: "attempts", load: () => import("./attempts.js"), count: (told) => told.record.attempts?.length },
   { name: "audit", load: () => import("./audit.js") },
