@@ -10,6 +10,7 @@ import pytest
 
 from perdure import Perdure, durable, effect, step
 from perdure._durable import CallFrame, Where, where
+from perdure._model import Situation
 from perdure._runtime import plan_for
 from perdure._runtime.restore.restore_plan import _cut_off, _then
 from perdure._runtime.restore.save import call_stack
@@ -68,7 +69,8 @@ async def test_after_a_kill_the_stack_and_the_plan_say_where_it_stands_and_what_
 
 def stands(*frames: CallFrame) -> Where:
     told = {"id": "t", "status": "running", "function": "f", "arguments": {}, "done": 0, "last": ""}
-    return Where(**told, last_at=datetime.now(UTC), frames=frames)  # type: ignore[arg-type]
+    situation = Situation(kind="working", cause="working", say="")
+    return Where(**told, last_at=datetime.now(UTC), frames=frames, situation=situation)  # type: ignore[arg-type]
 
 
 def test_what_was_cut_off_runs_again_and_the_plan_stays_short() -> None:

@@ -154,6 +154,7 @@ class PauseColumns(_Row, frozen=True, gc=False):
     answer: Blob | None
     answered_at: Moment | None
     answered_by: Text | None
+    expires_at: Moment | None = None  # a bundle of an earlier store has none
 
 
 class SignalColumns(_Row, frozen=True, gc=False):

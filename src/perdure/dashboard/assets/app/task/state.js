@@ -16,8 +16,18 @@ const WHOLE = 100_000; // bytes up to which all of it is read at once
 export default function State({ task, record }) {
   const latest = record.latest;
   if (record.unreadable) return html`<${Empty} icon="lock" title=${stateSay.sealed}><p><${Said} lines>${record.unreadable}<//></p><//>`;
-  if (!latest) return html`<${Empty} title=${stateSay.none}><p>${stateSay.noneText}</p><//>`;
+  if (!latest) return html`<${First} key=${task.uid} task=${task} />`;
   return html`<${Contents} key=${task.uid} task=${task} seq=${latest.seq} bytes=${latest.size} head=${html`<a class="link" href=${`/tasks/${task.path.slice("/v1/tasks/".length)}/checkpoints/${latest.seq}`}>${stateSay.checkpoint(latest.seq)}</a><${Moment} at=${latest.timestamp} /><span>${size(latest.size)}</span>`} />`;
+}
+
+/** The state that a task began with, as long as it has no checkpoint.
+ * @param {{task: import("./tabs.js").TaskRef}} props */
+function First({ task }) {
+  const { value, problem } = useRead(async (signal) => ({ state: (await get(task.path, signal)).value.state }), [task.path]);
+  if (problem) return html`<div class="body"><${Trouble} problem=${problem} /></div>`;
+  if (!value) return html`<${Skeleton} rows=${6} />`;
+  if (!isThere(value.state)) return html`<${Empty} title=${stateSay.none}><p>${stateSay.noneText}</p><//>`;
+  return html`<${Tree} value=${value.state} label=${stateSay.tree(stateSay.parts.state)} />`;
 }
 
 /** What one checkpoint holds, part by part. The part and the chosen node are in the address.
