@@ -189,9 +189,7 @@ def test_every_column_of_a_task_travels(tmp_path: Path) -> None:
     tables = {row[0] for row in engine._writer.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
     ours = tables - set(TABLES) - {"journal_ends"}  # made anew from the entries that come in
     of_the_store = {"migrations", "workers", "tombstones", "slots", "rate_limits", "switches"}
-    assert ours == of_the_store | {"webhooks", "hook_deliveries"}, (
-        "does this table belong to a task?"
-    )
+    assert ours == of_the_store | {"webhooks", "hook_deliveries"}, "does this table belong to a task?"
     engine.close()
 
 

@@ -69,7 +69,7 @@ async def test_after_a_kill_the_stack_and_the_plan_say_where_it_stands_and_what_
 
 def stands(*frames: CallFrame) -> Where:
     told = {"id": "t", "status": "running", "function": "f", "arguments": {}, "done": 0, "last": ""}
-    situation = Situation(kind="working", cause="working", say="")
+    situation = Situation(kind="working", cause="at_work", say="")
     return Where(**told, last_at=datetime.now(UTC), frames=frames, situation=situation)  # type: ignore[arg-type]
 
 
