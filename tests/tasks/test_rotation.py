@@ -246,6 +246,17 @@ async def test_what_durable_functions_were_called_with_and_asked_is_rotated_too(
             assert opened == [SECRET if kind else None for kind in kinds]
 
 
+async def test_a_webhook_is_read_under_the_new_key_alone(url: str) -> None:
+    async with Perdure(url, key=OLD) as app:
+        await app.webhooks.make("https://93.184.215.14/in", description=SECRET)
+    async with Perdure(url, key=f"{NEW},{OLD}") as app:
+        assert (await rotate(store_of(app))).is_done
+        assert "k-old" not in await keys_in_use(store_of(app))
+    async with Perdure(url, key=NEW) as app:
+        (hook,) = await app.webhooks.list()
+        assert hook.description == SECRET
+
+
 def test_every_column_of_bytes_is_resealed_or_known_not_to_be_sealed() -> None:
     schema = (SOURCE / "perdure/_store/sqlite/schema.sql").read_text()
     found = set()
