@@ -43,6 +43,7 @@ def test_no_text_of_an_agent_becomes_anything_but_text(hostile_store, page, serv
         expect(page.locator("main")).not_to_be_empty()
         page.wait_for_timeout(400)
     page.goto(f"{base}/tasks")
+    page.locator("a.id").first.wait_for()
     hrefs = page.locator("a.id").evaluate_all("all => all.map((each) => each.getAttribute('href'))")
     assert len(hrefs) > 10
     for href in hrefs[:12]:

@@ -65,3 +65,9 @@ def test_a_task_without_a_state_says_so(page, app, server):
     app.tasks.open("empty")
     page.goto(f"{server.told['url']}/tasks/empty/state")
     expect(page.get_by_text("No state is stored")).to_be_visible()
+
+
+def test_the_state_a_task_began_with_is_shown_before_its_first_checkpoint(page, app, server):
+    app.tasks.open("begun", state={"phase": "analysis"})
+    page.goto(f"{server.told['url']}/tasks/begun/state")
+    expect(page.get_by_text("analysis")).to_be_visible()

@@ -14,7 +14,7 @@ from tests.support.waiting import look_again
 MARK = "what-an-agent-left"
 
 
-@durable
+@durable(name="digest of a box")
 async def digest(box: str, note: str = "") -> str:
     return f"{MARK} {box}"
 
@@ -25,7 +25,7 @@ async def invoice(currency: str, payment: dict[str, Any]) -> int:
 
 
 async def test_a_schedule_is_made_changed_paused_run_and_removed(url):
-    body = {"function": "digest", "arguments": {"box": "in"}, "cron": "0 9 * * 1-5", "tz": "Europe/Berlin"}
+    body = {"function": "digest of a box", "arguments": {"box": "in"}, "cron": "0 9 * * 1-5", "tz": "Europe/Berlin"}
     async with serving(url) as ask, Perdure(url) as app, app.worker():
         while not await app.functions():
             await look_again()
@@ -70,7 +70,7 @@ async def test_a_schedule_is_made_changed_paused_run_and_removed(url):
 )
 async def test_a_schedule_that_never_comes_is_refused(quick_url, wrong):
     async with serving(quick_url) as ask:
-        body = {"id": "s", "function": "digest", "version": 1, "arguments": {"box": "in"}, **wrong}
+        body = {"id": "s", "function": "digest of a box", "version": 1, "arguments": {"box": "in"}, **wrong}
         assert (await ask("POST", "/v1/schedules", body))[0] == 422
         assert (await ask("GET", "/v1/schedules/s"))[0] == 404
 

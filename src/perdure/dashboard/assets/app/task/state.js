@@ -23,7 +23,7 @@ export default function State({ task, record }) {
 /** The state that a task began with, as long as it has no checkpoint.
  * @param {{task: import("./tabs.js").TaskRef}} props */
 function First({ task }) {
-  const { value, problem } = useRead(async (signal) => ({ state: (await get(task.path, signal)).value.state }), [task.path]);
+  const { value, problem } = useRead(async (signal) => ({ state: (await get(task.path, signal)).state }), [task.path]);
   if (problem) return html`<div class="body"><${Trouble} problem=${problem} /></div>`;
   if (!value) return html`<${Skeleton} rows=${6} />`;
   if (!isThere(value.state)) return html`<${Empty} title=${stateSay.none}><p>${stateSay.noneText}</p><//>`;
