@@ -383,7 +383,8 @@ async def _record(app: Perdure, id: str) -> Any:
 
 async def _where(app: Perdure, id: str) -> Any:
     found = await where(app.tasks, id)
-    shown = _plain(found)
+    # Its sentences tell how long ago something was; what they are about does not change with time.
+    shown = {**_plain(found), "situation": (found.situation.kind, found.situation.cause)}
     return DAMAGED if found.damaged else shown
 
 
