@@ -59,3 +59,16 @@ def test_a_version_whose_row_is_gone_is_not_made_up() -> None:
     first = extend(None, "1", items(1, 2))
     second = extend(first, "2", items(1, 2, 3))
     assert chain_of("2", {"2": row_of(second)}) is None
+
+
+def test_a_link_that_spans_a_run_keeps_no_item_that_was_changed_within_the_run() -> None:
+    now, chain, rows = items(*range(100)), None, {}
+    for number in range(RUN + 8):
+        now = [*now, *items(1000 + number)]
+        if number == RUN // 2:
+            now[95] = items(-1)[0]  # inside what every link before it keeps
+        chain = extend(chain, f"{number:08}", now)
+        rows[f"{number:08}"] = row_of(chain)
+    found = chain_of(f"{RUN + 7:08}", rows)
+    assert found is not None and list(found.items) == now
+    assert any(row.get("level") == 1 for row in rows.values())
