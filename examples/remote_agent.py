@@ -58,7 +58,7 @@ def main(address: str, key: str) -> None:
         api("POST", "/v1/tasks/reader/checkpoints", {"state": state, "label": page}, Perdure_Fence=fence)
         print("read", page, flush=True)
         if page == "three":
-            api("POST", "/v1/tasks/reader/pause", {"message": "Go on?"})
+            api("POST", "/v1/tasks/reader/attempt/pause", {"message": "Go on?"}, Perdure_Fence=fence)
             print("paused", flush=True)
             while not api("GET", "/v1/tasks/reader/wait?status=running&timeout=60")["reached"]:
                 continue

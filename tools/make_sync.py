@@ -207,7 +207,8 @@ def face(name: str) -> ast.ClassDef:
     """A class that holds an async one: its attributes as properties, then its methods in the order they are written."""
     sources = [source for _, source in lineage(FACES[name], name)]
     body: list[ast.stmt] = [ast.Expr(ast.Constant(ast.get_docstring(sources[-1], clean=False))), holder(name)]
-    body += [attribute(key, annotation) for source in sources for key, annotation in declared(source)]
+    attributes = dict(found for source in sources for found in declared(source))  # a class may repeat its base's
+    body += [attribute(key, annotation) for key, annotation in attributes.items()]
     own = {member.name for member in sources[-1].body if isinstance(member, Function)}
     for source in reversed(sources):
         for member in source.body:

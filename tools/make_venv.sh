@@ -18,6 +18,15 @@ give_up() {
     exit 1
 }
 
+# One that was built with this Python is brought up to date: to make it anew takes minutes.
+kept() {
+    [ -f "$venv/.built" ] && [ "$("$venv/bin/python" -V 2>&1)" = "$("$python" -V 2>&1)" ] || return 1
+    "$venv/bin/python" -m pip --version >/dev/null 2>&1 || return 1
+    pip="$venv/bin/python -m pip"
+    gone=$("$venv/bin/python" tools/unlocked.py) || return 1
+    [ -z "$gone" ] || $pip uninstall -qq -y $gone
+}
+
 plain() {
     "$python" -m venv --clear "$venv" >/dev/null 2>&1 && pip="$venv/bin/python -m pip"
 }
@@ -55,7 +64,7 @@ fi
     give_up "$("$python" -V 2>&1) is too old; perdure needs 3.11" "name a newer one: make venv PYTHON=python3.12"
 
 say "building $venv with $("$python" -V 2>&1)"
-plain || from_outside || by_apt || {
+kept || plain || from_outside || by_apt || {
     rm -rf "$venv"
     give_up "this Python has neither ensurepip nor a pip of 22.3 or later beside it" "install them (Debian: apt install python3-venv), then make venv again"
 }

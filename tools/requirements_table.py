@@ -1,7 +1,11 @@
-"""Which requirement is proved by which passing test, as one line and as docs/requirements.md."""
+"""Which requirement is proved by which passing test, as one line and as docs/requirements.md.
+
+Also which tests name each of them, for the page of the site.
+"""
 
 from __future__ import annotations
 
+import ast
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
@@ -34,18 +38,44 @@ def summary(proofs: Proofs) -> str:
     return f"{proved}; without: {_ranges(without)}" if without else proved
 
 
+def named() -> Proofs:
+    """Each requirement with the tests that name it, as the source says. Whether they pass is for a run to say."""
+    found: Proofs = {name: [] for name in requirement_titles()}
+    tests = LIST.parents[1] / "tests"
+    for path in sorted(tests.rglob("test_*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        whole = [name for node in tree.body if isinstance(node, ast.Assign) for name in _marks(node.value)]
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):
+                own = [name for decorator in node.decorator_list for name in _marks(decorator)]
+                for name in dict.fromkeys([*whole, *own]):
+                    found[name].append(f"{path.relative_to(tests)}::{node.name}")
+    return found
+
+
+def _marks(node: ast.expr) -> list[str]:
+    """The requirements in `pytest.mark.req(…)`, also in a list of marks."""
+    calls = (
+        one
+        for one in ast.walk(node)
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr == "req"
+    )
+    return [str(word.value) for call in calls for word in call.args if isinstance(word, ast.Constant)]
+
+
 def write(proofs: Proofs) -> Path:
-    """Write the page, and say where."""
-    lines = [
-        "# Requirements and their tests",
-        "",
-        "Made by `make test ARGS=--write-docs` from `docs/requirements.toml` and the tests that name its lines.",
-    ]
+    """Write the page of a run, and say where."""
+    made = "Made by `make test ARGS=--write-docs` from `docs/requirements.toml` and the tests that name its lines."
+    PAGE.write_text(page(proofs, made), encoding="utf-8")
+    return PAGE
+
+
+def page(proofs: Proofs, made: str) -> str:
+    lines = ["# Requirements and their tests", "", made]
     for section, titles in tomllib.loads(LIST.read_text(encoding="utf-8")).items():
         lines += ["", f"## {section}", "", "| | perdure | proved by |", "|---|---|---|"]
         lines += [f"| {name} | {title} | {_tests(proofs[name])} |" for name, title in titles.items()]
-    PAGE.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return PAGE
+    return "\n".join(lines) + "\n"
 
 
 def _tests(tests: list[str]) -> str:
