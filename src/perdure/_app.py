@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from perdure._ground.config import find_address
-from perdure._ground.crypto import KeyRing
 from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.ids import check_id
+from perdure._ground.secrets.crypto import KeyRing
 from perdure._store import Store, share
 from perdure._tasks import Task, TaskHooks, Tasks, handlers_in, has_carried, has_checkpoints, release_all
 from perdure.errors import NotFound
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     )
     from perdure._model import Budget, DryRun, Event, Reason, Situation
     from perdure._runtime import Runtime, Units
-    from perdure._tasks import Checkpoints, Holders, Inbox, Once, Webhooks
+    from perdure._tasks import Checkpoints, Holders, Inbox, KeptEntries, Once, Webhooks
     from perdure._worker import Hook, Queue, Workers
     from perdure.memory import Layer, Memory, StorageAdapter
     from perdure.memory.storage import Storage
@@ -64,7 +64,7 @@ class Perdure:
     def __init__(self, url: str | Path | None = None, *, key: str | None = None, namespace: str = "default") -> None:
         check_id(namespace, "namespace")
         self._store = Store(share(find_address(url)), KeyRing.load(key), namespace)
-        self.tasks = Tasks(self._store, _Hooks())
+        self.tasks: Tasks = Tasks(self._store, _Hooks())
         self._effects: Effects | None = None
         self._queues: dict[str, Queue] = {}
         self._kill_switch: KillSwitch | None = None
@@ -106,7 +106,7 @@ class Perdure:
 
     @property
     def effects(self) -> Effects:
-        """The effects nobody knows the outcome of, and settling them."""
+        """The effects with an unknown outcome, and settling them."""
         if self._effects is None:
             from perdure._durable import Effects
 
@@ -164,7 +164,7 @@ class Perdure:
             else:
                 print(stopped.result)
 
-        Called again, it goes on if what the task waits for is there. What the function raises is raised. A task that
+        Called again, it continues if the task has what it waited for. What the function raises is raised. A task that
         depends on others which have not completed is neither: its status is `pending`.
         """
         from perdure._durable import run_until_paused
@@ -233,7 +233,7 @@ class Perdure:
 
             await app.schedule("digest", digest, "inbox").cron("0 9 * * 1-5", tz="Europe/Berlin")
 
-        Said again with the same id, it changes the schedule; how far it has come is kept.
+        With the id of an existing schedule, it changes that schedule and keeps its position.
         """
         from perdure._durable import draft
 
@@ -370,7 +370,7 @@ class Perdure:
         thread: str | None = None,
         resource: str | None = None,
     ) -> AbstractAsyncContextManager[Memory]:
-        """What the model is told of a task, and keeping it: the layers in use, for as long as the block lasts.
+        """The memory of a task's model: what it is told, and what it keeps. The layers are open as long as the block.
 
         `count` counts tokens; `storage` keeps the layers' values elsewhere than in this app's store; `thread`
         and `resource` name whose memory layers of that scope keep.
@@ -412,7 +412,7 @@ class _Hooks(TaskHooks):
 
         return await rehearse_end(task, checkpoint, undo)
 
-    async def keep_for_rollback(self, task: Task, checkpoint: int, undo: bool | None) -> str | None:
+    async def keep_for_rollback(self, task: Task, checkpoint: int, undo: bool | None) -> KeptEntries | None:
         from perdure._durable import keep_for_rollback
 
         return await keep_for_rollback(task, checkpoint, undo)

@@ -78,6 +78,9 @@ class PerdureError(Exception):
     """The base class of all exceptions: `what` happened, what was `kept`, what to `do`."""
 
     exit_code = 1
+    what: str
+    kept: str
+    do: str
 
     def __init__(self, what: str, *, kept: str = "", do: str = "") -> None:
         self.what, self.kept, self.do = what, kept, do
@@ -109,6 +112,9 @@ class NotFound(PerdureError):
     """No such task, checkpoint or event; the message names the store that was searched."""
 
     exit_code = 3
+    kind: str
+    name: str
+    store: str
 
     def __init__(self, kind: str, name: str, store: str, *, do: str = "") -> None:
         self.kind, self.name, self.store = kind, name, store
@@ -148,6 +154,9 @@ class InvalidId(InvalidInput):
 class NotStorable(InvalidInput):
     """A value that would change when it is stored and read back; `path` leads to it."""
 
+    path: str
+    problem: str
+
     def __init__(self, path: str, problem: str, *, do: str = "", kept: str = "nothing was written") -> None:
         self.path, self.problem = path, problem
         where = f"at {path!r}" if path else "as a whole"
@@ -156,6 +165,9 @@ class NotStorable(InvalidInput):
 
 class TooLarge(InvalidInput):
     """A value larger than its limit; `size` and `limit` are in bytes."""
+
+    size: int
+    limit: int
 
     def __init__(self, what: str, size: int, limit: int) -> None:
         self.size, self.limit = size, limit
@@ -168,6 +180,9 @@ class TooLarge(InvalidInput):
 class InvalidPayload(InvalidInput):
     """A pause whose fields do not match its reason."""
 
+    reason: str
+    problem: str
+
     def __init__(self, reason: str, problem: str, *, do: str = "") -> None:
         self.reason, self.problem = reason, problem
         super().__init__(
@@ -178,6 +193,9 @@ class InvalidPayload(InvalidInput):
 class InvalidData(InvalidInput):
     """A value that does not match its schema; `path` leads to it."""
 
+    path: str
+    problem: str
+
     def __init__(self, path: str, problem: str) -> None:
         self.path, self.problem = path, problem
         where = f"at {path!r}" if path else "as a whole"
@@ -186,6 +204,9 @@ class InvalidData(InvalidInput):
 
 class NotResumable(InvalidInput):
     """A state that is not enough to continue from; `field` is the missing field, if it is known."""
+
+    field: str
+    problem: str
 
     def __init__(self, field: str, problem: str) -> None:
         self.field, self.problem = field, problem
@@ -198,6 +219,9 @@ class NotResumable(InvalidInput):
 class PathRefused(InvalidInput):
     """A file that is outside its folder, or is not a plain file."""
 
+    path: str
+    why: str
+
     def __init__(self, path: str, why: str) -> None:
         self.path, self.why = path, why
         super().__init__(
@@ -207,6 +231,9 @@ class PathRefused(InvalidInput):
 
 class AddressRefused(InvalidInput):
     """An address of the web that no request may go to: not public, or oddly written."""
+
+    address: str
+    why: str
 
     def __init__(self, address: str, why: str, *, do: str = "") -> None:
         self.address, self.why = address, why
@@ -228,6 +255,9 @@ class Conflict(PerdureError):
 class AlreadyExists(Conflict):
     """The id is in use."""
 
+    task_id: str
+    status: str
+
     def __init__(self, task_id: str, status: str) -> None:
         self.task_id, self.status = task_id, status
         super().__init__(
@@ -239,6 +269,10 @@ class AlreadyExists(Conflict):
 class InvalidTransition(Conflict):
     """The task's status does not allow this move."""
 
+    task_id: str
+    status: str
+    move: str
+
     def __init__(self, task_id: str, status: str, move: str, *, do: str = "") -> None:
         self.task_id, self.status, self.move = task_id, status, move
         super().__init__(f"task {task_id!r} is {status} and cannot {move}", do=do)
@@ -246,6 +280,8 @@ class InvalidTransition(Conflict):
 
 class TaskBlocked(InvalidTransition):
     """The task depends on tasks that have not completed; `waits_for` has their statuses."""
+
+    waits_for: dict[str, str | None]
 
     def __init__(self, task_id: str, status: str, waits_for: Mapping[str, str | None]) -> None:
         self.waits_for = dict(waits_for)
@@ -257,6 +293,12 @@ class TaskBlocked(InvalidTransition):
 
 class AlreadyDecided(Conflict):
     """The first decision stands: `by` whom ("" of a timer), `at` which moment, and the `decision`."""
+
+    task_id: str
+    pause_id: str
+    by: str
+    at: datetime | None
+    decision: str
 
     def __init__(self, task_id: str, pause_id: str, by: str, at: datetime | None, what: str) -> None:
         self.task_id, self.pause_id, self.by, self.at, self.decision = task_id, pause_id, by, at, what
@@ -272,6 +314,10 @@ class AlreadyDecided(Conflict):
 class KeyReused(Conflict):
     """A key for doing something once was used for something else before."""
 
+    task_id: str
+    key: str
+    kind: str
+
     def __init__(self, task_id: str, key: str, kind: str) -> None:
         self.task_id, self.key, self.kind = task_id, key, kind
         super().__init__(
@@ -283,6 +329,11 @@ class KeyReused(Conflict):
 
 class StaleVersion(Conflict):
     """The record changed since it was read."""
+
+    task_id: str
+    expected: int
+    found: int
+    path: str
 
     def __init__(self, task_id: str, expected: int, found: int, *, path: str = "", kind: str = "task") -> None:
         self.task_id, self.expected, self.found, self.path = task_id, expected, found, path
@@ -304,6 +355,11 @@ class StaleVersion(Conflict):
 class LeaseHeld(Conflict):
     """Another attempt is alive and holds the right to write."""
 
+    task_id: str
+    by: str
+    host: str
+    pid: int
+
     def __init__(self, task_id: str, by: str, host: str, pid: int) -> None:
         self.task_id, self.by, self.host, self.pid = task_id, by, host, pid
         super().__init__(
@@ -315,6 +371,9 @@ class LeaseHeld(Conflict):
 
 class LeaseLost(Conflict):
     """This attempt may no longer write; its last write changed nothing."""
+
+    task_id: str
+    why: str
 
     def __init__(self, task_id: str, why: str) -> None:
         self.task_id, self.why = task_id, why
@@ -328,6 +387,9 @@ class LeaseLost(Conflict):
 class ShellBusy(Conflict):
     """Another command runs in the foreground of a shell; nothing was typed."""
 
+    unit: str
+    in_front: str
+
     def __init__(self, unit: str, what: str) -> None:
         self.unit, self.in_front = unit, what
         super().__init__(
@@ -339,6 +401,10 @@ class ShellBusy(Conflict):
 
 class UnitHeld(Conflict):
     """Another process, or another writer, has the right to write to a unit; nothing was written."""
+
+    unit: str
+    pid: int
+    by: str
 
     def __init__(self, unit: str, pid: int, by: str = "") -> None:
         self.unit, self.pid, self.by = unit, pid, by
@@ -353,6 +419,9 @@ class UnitHeld(Conflict):
 class OutOfOrder(Conflict):
     """An item of a plan, or a step of a procedure, before an earlier one is done."""
 
+    item: str
+    waiting: str
+
     def __init__(self, item: str, waiting: str) -> None:
         self.item, self.waiting = item, waiting
         super().__init__(
@@ -363,6 +432,8 @@ class OutOfOrder(Conflict):
 
 class DependencyCycle(Conflict):
     """Tasks that would wait for each other forever."""
+
+    path: tuple[str, ...]
 
     def __init__(self, path: tuple[str, ...]) -> None:
         self.path = path
@@ -378,6 +449,10 @@ class ReplayDiverged(PerdureError):
     """The function made another call than its journal holds; nothing ran."""
 
     exit_code = 4
+    task_id: str
+    position: int
+    recorded: str
+    asked: str
 
     def __init__(self, task_id: str, position: int, recorded: str, asked: str, *, do: str = "") -> None:
         self.task_id, self.position, self.recorded, self.asked = task_id, position, recorded, asked
@@ -391,6 +466,9 @@ class ReplayDiverged(PerdureError):
 class StepFailed(PerdureError):
     """A step or effect raised an exception that is neither builtin nor declared nor registered."""
 
+    type_name: str
+    message: str
+
     def __init__(self, type_name: str, message: str, advice: str = "") -> None:
         self.type_name, self.message = type_name, message
         advice = advice or "declare the exception on the step with raises=[…], and this raises the exception itself"
@@ -400,6 +478,9 @@ class StepFailed(PerdureError):
 class EffectUncertain(PerdureError):
     """The outcome of an effect is unknown; it was not run again."""
 
+    name: str
+    why: str
+
     def __init__(self, name: str, why: str) -> None:
         self.name, self.why = name, why
         super().__init__(
@@ -407,7 +488,7 @@ class EffectUncertain(PerdureError):
             kept="the record that it was started, with its key",
             do="look for the key at the target, then decide",
         )
-        self.args = (name, why)  # with these it is rebuilt from a journal
+        self.args: tuple[object, ...] = (name, why)  # with these it is rebuilt from a journal
 
     def __reduce__(self) -> tuple[object, ...]:
         return (EffectUncertain, (self.name, self.why))
@@ -415,6 +496,10 @@ class EffectUncertain(PerdureError):
 
 class ResultNotStorable(PerdureError):
     """An effect was done, but its result cannot be stored; it is not run again."""
+
+    name: str
+    path: str
+    problem: str
 
     def __init__(self, name: str, path: str, problem: str) -> None:
         self.name, self.path, self.problem = name, path, problem
@@ -424,7 +509,7 @@ class ResultNotStorable(PerdureError):
             kept="the record that it was done, with its key; it is not run again",
             do="return plain data from the effect, and find its result at the target by the key",
         )
-        self.args = (name, path, problem)
+        self.args: tuple[object, ...] = (name, path, problem)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (ResultNotStorable, (self.name, self.path, self.problem))
@@ -433,6 +518,11 @@ class ResultNotStorable(PerdureError):
 class BudgetExhausted(PerdureError):
     """A task has spent its budget; the next model call was not made and not recorded."""
 
+    task_id: str
+    budget: str
+    limit: str
+    spent: str
+
     def __init__(self, task_id: str, what: str, limit: str, spent: str) -> None:
         self.task_id, self.budget, self.limit, self.spent = task_id, what, limit, spent
         super().__init__(
@@ -440,13 +530,14 @@ class BudgetExhausted(PerdureError):
             kept="all finished calls; this call was not made",
             do="resume the task with a larger budget: fn.options(budget=Budget(…)), or catch this error",
         )
-        self.args = (task_id, what, limit, spent)
+        self.args: tuple[object, ...] = (task_id, what, limit, spent)
 
 
 class NoTask(PerdureError, RuntimeError):
     """An effect or a pause was called where no task can record it; it did not run."""
 
     exit_code = 2
+    name: str
 
     def __init__(self, name: str, *, is_effect: bool = False, where: str = "a durable function") -> None:
         self.name = name
@@ -470,6 +561,11 @@ class NotAllowed(PerdureError):
 class Rejected(PerdureError):
     """A person (`by`) rejected it, or it expired without an answer and its default is no (`expired`)."""
 
+    question: str
+    by: str
+    comment: str
+    expired: bool
+
     def __init__(self, question: str, by: str, comment: str = "", *, expired: bool = False) -> None:
         self.question, self.by, self.comment, self.expired = question, by, comment, expired
         why = f" ({comment})" if comment else ""
@@ -484,6 +580,9 @@ class Rejected(PerdureError):
 class RateLimited(PerdureError):
     """A provider refuses requests until `reset_at`, which is longer than the task may wait."""
 
+    provider: str
+    reset_at: datetime
+
     def __init__(self, provider: str, reset_at: datetime) -> None:
         self.provider, self.reset_at = provider, reset_at
         super().__init__(
@@ -496,6 +595,10 @@ class RateLimited(PerdureError):
 class KillSwitchOn(NotAllowed):
     """A person has stopped this task, or all tasks, with the kill switch; the call was not made."""
 
+    task_id: str
+    why: str
+    by: str
+
     def __init__(self, task_id: str, why: str, by: str) -> None:
         self.task_id, self.why, self.by = task_id, why, by
         super().__init__(
@@ -507,6 +610,11 @@ class KillSwitchOn(NotAllowed):
 
 class TaskFailed(PerdureError):
     """The awaited task ended with another status; `error` is its error."""
+
+    task_id: str
+    status: str
+    wanted: str
+    error: object
 
     def __init__(self, task_id: str, status: str, wanted: str, error: object = None) -> None:
         self.task_id, self.status, self.wanted, self.error = task_id, status, wanted, error
@@ -530,6 +638,9 @@ class TimedOut(PerdureError, TimeoutError):
 class CutFailed(PerdureError):
     """A folder could not be saved."""
 
+    folder: str
+    problem: str
+
     def __init__(
         self, folder: str, problem: str, *, do: str = "free some space, or repair what is named, and save again"
     ):
@@ -541,6 +652,8 @@ class Incompatible(PerdureError):
     """The environment has changed since the checkpoint; `changed` names the fingerprints that differ."""
 
     exit_code = 4
+    checkpoint: str
+    changed: tuple[tuple[str, str], ...]
 
     def __init__(self, checkpoint: str, changed: Sequence[tuple[str, str]]) -> None:
         self.checkpoint, self.changed = checkpoint, tuple(changed)
@@ -554,6 +667,10 @@ class Incompatible(PerdureError):
 
 class RestoreFailed(PerdureError):
     """A unit could not be restored, and the restore was undone. `leftovers` names what could not be undone."""
+
+    unit: str
+    problem: str
+    leftovers: tuple[str, ...]
 
     def __init__(self, unit: str, problem: str, leftovers: Sequence[str] = ()) -> None:
         self.unit, self.problem, self.leftovers = unit, problem, tuple(leftovers)
@@ -569,6 +686,8 @@ class SecretMissing(PerdureError):
     """A secret is not at the place that its reference names; the message never shows a value."""
 
     exit_code = 5
+    reference: str
+    problem: str
 
     def __init__(self, reference: str, problem: str) -> None:
         self.reference, self.problem = reference, problem
@@ -583,6 +702,8 @@ class CredentialRefused(PerdureError):
     """No way to get a credential worked; `tried` says why each failed."""
 
     exit_code = 5
+    name: str
+    tried: tuple[tuple[str, str], ...]
 
     def __init__(self, name: str, tried: Sequence[tuple[str, str]]) -> None:
         self.name, self.tried = name, tuple(tried)
@@ -598,6 +719,8 @@ class BundleRefused(PerdureError):
     """A bundle cannot be trusted or read; nothing was imported."""
 
     exit_code = 2
+    bundle: str
+    problem: str
 
     def __init__(self, bundle: str, problem: str, *, do: str = "export the task again on its old machine") -> None:
         self.bundle, self.problem = bundle, problem
@@ -610,6 +733,9 @@ class BundleRefused(PerdureError):
 class UnitEnded(PerdureError):
     """A unit has ended, or did not start; `why` says what is known."""
 
+    unit: str
+    why: str
+
     def __init__(self, unit: str, why: str) -> None:
         self.unit, self.why = unit, why
         super().__init__(
@@ -621,6 +747,10 @@ class UnitEnded(PerdureError):
 
 class RequestFailed(PerdureError):
     """A kept request has no complete answer; `sent` is False if it was certainly never sent."""
+
+    request: str
+    why: str
+    sent: bool
 
     def __init__(self, request: str, why: str, sent: bool) -> None:
         self.request, self.why, self.sent = request, why, sent
@@ -646,6 +776,8 @@ class SessionUnavailable(PerdureError):
     """A database session could not be opened, or its process does not answer."""
 
     exit_code = 7
+    session: str
+    why: str
 
     def __init__(self, session: str, why: str, *, log: str = "") -> None:
         self.session, self.why = session, why
@@ -658,6 +790,9 @@ class SessionUnavailable(PerdureError):
 
 class SessionLost(PerdureError):
     """A kept session has ended. Open it again: its verdict says what happened to its transaction."""
+
+    session: str
+    why: str
 
     def __init__(self, session: str, why: str) -> None:
         self.session, self.why = session, why
@@ -678,6 +813,10 @@ _WHEN_LOCKED = (
 class SqlFailed(PerdureError):
     """A database refused a statement; `code` is the database's error code."""
 
+    session: str
+    code: str
+    message: str
+
     def __init__(self, session: str, code: str, message: str) -> None:
         self.session, self.code, self.message = session, code, message
         super().__init__(
@@ -685,7 +824,7 @@ class SqlFailed(PerdureError):
             kept=f"the session {session!r}, and its transaction if one is open",
             do=_WHEN_LOCKED if code == _LOCKED else "change the statement, or roll back",
         )
-        self.args = (session, code, message)
+        self.args: tuple[object, ...] = (session, code, message)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (SqlFailed, (self.session, self.code, self.message))
@@ -693,6 +832,10 @@ class SqlFailed(PerdureError):
 
 class TransactionLost(PerdureError):
     """A transaction that was open in an earlier attempt has ended."""
+
+    session: str
+    why: str
+    is_uncertain: bool
 
     def __init__(self, session: str, why: str, is_uncertain: bool = False) -> None:
         """`is_uncertain`: it may have been committed."""
@@ -706,7 +849,7 @@ class TransactionLost(PerdureError):
             if is_uncertain
             else "begin a new transaction, in a new attempt or a new block",
         )
-        self.args = (session, why, is_uncertain)  # with these it is rebuilt from a journal
+        self.args: tuple[object, ...] = (session, why, is_uncertain)  # with these it is rebuilt from a journal
 
     def __reduce__(self) -> tuple[object, ...]:
         return (TransactionLost, (self.session, self.why, self.is_uncertain))
@@ -714,6 +857,10 @@ class TransactionLost(PerdureError):
 
 class StatementUnanswered(PerdureError):
     """The answer to a statement of a durable function is not stored, and the statement is not repeated."""
+
+    session: str
+    statement: str
+    why: str
 
     def __init__(self, session: str, statement: str, why: str) -> None:
         self.session, self.statement, self.why = session, statement, why
@@ -723,7 +870,7 @@ class StatementUnanswered(PerdureError):
             do="read large results in a step that returns less; or roll the session's transaction back and resume the "
             "task, which runs the block again from its beginning",
         )
-        self.args = (session, statement, why)
+        self.args: tuple[object, ...] = (session, statement, why)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (StatementUnanswered, (self.session, self.statement, self.why))
@@ -736,6 +883,7 @@ class KeyMissing(PerdureError):
     """A record is sealed with a key that perdure does not have."""
 
     exit_code = 7
+    key_id: str
 
     def __init__(self, key_id: str) -> None:
         self.key_id = key_id
@@ -750,6 +898,8 @@ class RecordDamaged(PerdureError):
     """A record's bytes differ from what was written; `what` names the record and the problem."""
 
     exit_code = 7
+    record: str
+    problem: str
 
     def __init__(
         self,
@@ -765,6 +915,9 @@ class RecordDamaged(PerdureError):
 
 class JournalDamaged(RecordDamaged):
     """An entry of a task's journal cannot be read, so its function cannot continue; a fork before it can."""
+
+    task_id: str
+    position: int
 
     def __init__(self, task_id: str, position: int, problem: str) -> None:
         self.task_id, self.position = task_id, position

@@ -1,4 +1,4 @@
-"""Inside a step: how far it has come, so that the next attempt at it goes on there.
+"""Inside a step: mark how far it has come, so that the next attempt at it continues there.
 
     for page in range(progress.cursor or 0, pages):
         await copy(page)

@@ -18,7 +18,7 @@ __getattr__ = lazy_door(
             "ToolFunction",
             "Where",
         ),
-        "perdure._ground.codec": ("register",),
+        "perdure._ground.encoding.codec": ("register",),
         "perdure._model": (
             "Attempt",
             "CallbackToken",

@@ -16,7 +16,7 @@ from perdure._durable import (
     ToolFunction,
     Where,
 )
-from perdure._ground.codec import register
+from perdure._ground.encoding.codec import register
 from perdure._model import (
     Attempt,
     CallbackToken,

@@ -1,6 +1,6 @@
 """Durable functions: recorded steps never run again, effects are never silently repeated.
 
-What a function is made with is imported at once; what carries it out, and the rest, when it is first used.
+The names needed to declare a function are imported at once; the rest is imported when it is first used.
 """
 
 from perdure._ground.lazy_door import lazy_door
@@ -57,6 +57,7 @@ __getattr__ = lazy_door(
             "Durable",
             "DurableFunction",
             "ToolFunction",
+            "Options",
             "PastEffect",
             "durable",
             "function_for",
@@ -88,11 +89,13 @@ __getattr__ = lazy_door(
         "inspect": (
             "CallFrame",
             "TaskAccount",
+            "TaskCall",
             "Where",
             "FunctionInfo",
             "HasUid",
             "account_of",
             "announcement",
+            "call_of_task",
             "functions",
             "Told",
             "Unfinished",
@@ -126,7 +129,11 @@ __getattr__ = lazy_door(
             "carry_over",
             "come_back",
             "fork",
+            "check_call",
             "handle_on",
+            "Outcome",
+            "outcome_of",
+            "value_of",
             "keep_for_rollback",
             "make_attempt",
             "read_pasts",

@@ -1,6 +1,6 @@
 """Durable functions: recorded steps never run again, effects are never silently repeated.
 
-What a function is made with is imported at once; what carries it out, and the rest, when it is first used.
+The names needed to declare a function are imported at once; the rest is imported when it is first used.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """
@@ -54,6 +54,7 @@ from perdure._durable.declare import (
     Durable,
     DurableFunction,
     ToolFunction,
+    Options,
     PastEffect,
     durable,
     function_for,
@@ -85,11 +86,13 @@ from perdure._durable.effects import (
 from perdure._durable.inspect import (
     CallFrame,
     TaskAccount,
+    TaskCall,
     Where,
     FunctionInfo,
     HasUid,
     account_of,
     announcement,
+    call_of_task,
     functions,
     Told,
     Unfinished,
@@ -123,7 +126,11 @@ from perdure._durable.lifecycle import (
     carry_over,
     come_back,
     fork,
+    check_call,
     handle_on,
+    Outcome,
+    outcome_of,
+    value_of,
     keep_for_rollback,
     make_attempt,
     read_pasts,
@@ -207,6 +214,7 @@ __all__ = [
     "Durable",
     "DurableFunction",
     "ToolFunction",
+    "Options",
     "PastEffect",
     "durable",
     "function_for",
@@ -234,11 +242,13 @@ __all__ = [
     "is_at_work",
     "CallFrame",
     "TaskAccount",
+    "TaskCall",
     "Where",
     "FunctionInfo",
     "HasUid",
     "account_of",
     "announcement",
+    "call_of_task",
     "functions",
     "Told",
     "Unfinished",
@@ -268,7 +278,11 @@ __all__ = [
     "carry_over",
     "come_back",
     "fork",
+    "check_call",
     "handle_on",
+    "Outcome",
+    "outcome_of",
+    "value_of",
     "keep_for_rollback",
     "make_attempt",
     "read_pasts",

@@ -1,9 +1,9 @@
 """Await it on an event loop, or do it right here: one way of writing for both faces of perdure.
 
-The code of `app.tasks` is written once, as coroutines that await nothing but hops. On an event loop
-a hop is done by another thread and the loop goes on. Under `drive` there is no loop: each hop is
-done by the calling thread, so a coroutine runs from start to end without ever suspending. That is
-how `perdure.sync` calls the same code, also in a notebook whose loop is already running.
+The code of `app.tasks` is written once, as coroutines that await nothing but hops. On an event loop another thread runs
+a hop and the loop continues. Under `drive` there is no loop: the calling thread runs each hop, so a coroutine runs from
+start to end without suspending. That is how `perdure.sync` calls the same code, also in a notebook whose loop is
+already running.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ mode = _Mode()
 
 
 def without_asyncio() -> InvalidInput:
-    """What is said where no event loop of asyncio runs: under trio, or where a coroutine is driven by hand."""
+    """The error for a caller without a running asyncio loop: under trio, or where a coroutine is driven by hand."""
     return InvalidInput(
         "a coroutine of perdure runs without an event loop of asyncio",
         kept="all that was acknowledged; this call changed nothing",
@@ -52,11 +52,11 @@ class _Mailbox:
         self._answers: deque[tuple[asyncio.Future[Any], Any, BaseException | None]] = deque()
         self._rung = False
 
-    def put(self, future: asyncio.Future[Any], value: Any, error: BaseException | None) -> None:
+    def put(self, future: asyncio.Future[Any], value: object, error: BaseException | None) -> None:
         self._answers.append((future, value, error))
         if not self._rung:
             self._rung = True
-            with suppress(RuntimeError):  # the loop was closed meanwhile; nobody is left to wake
+            with suppress(RuntimeError):  # the loop was closed meanwhile, so there is nothing to wake
                 self._loop.call_soon_threadsafe(self._deliver)
 
     def _deliver(self) -> None:
@@ -112,10 +112,10 @@ class _Readers:
                     mailbox.put(future, act(), None)
             except BaseException as error:
                 mailbox.put(future, None, error)
-            del call, act, future, mailbox  # while it waits, it keeps nobody's things alive
+            del call, act, future, mailbox  # while it waits, it must not keep the caller's objects alive
 
     def end(self) -> None:
-        """What is under way is finished before the interpreter is taken down."""
+        """Finish the work under way before the interpreter shuts down."""
         for _ in self._threads:
             self._calls.put(None)
         for thread in self._threads:
@@ -133,7 +133,7 @@ def _end_readers() -> None:
 
 _readers: _Readers
 _new_readers()
-# The parent's threads do not exist in the child: nobody would take what is queued for them.
+# The parent's threads do not exist in the child, so queued work would never run.
 os.register_at_fork(after_in_child=_new_readers)
 atexit.register(_end_readers)
 
@@ -266,7 +266,7 @@ class LoopThread:
 
 
 class Waiter(Protocol):
-    """What runs a coroutine to its end while the caller waits."""
+    """Runs a coroutine to its end while the caller waits."""
 
     def run(self, work: Coroutine[Any, Any, T]) -> T: ...
 
@@ -274,10 +274,10 @@ class Waiter(Protocol):
 class Blocking:
     """An object of the async face for blocking code: what it would await, it waits for; `with` and `for` for `async`.
 
-    Of what it gives, objects of the types in `also`, and what is entered or gone through, are such ones again.
+    Results of the types in `also`, and those that are context managers or iterators, are wrapped in the same way.
     """
 
-    def __init__(self, inner: Any, loop: Waiter, also: tuple[type, ...] = ()) -> None:
+    def __init__(self, inner: object, loop: Waiter, also: tuple[type, ...] = ()) -> None:
         for name, value in (("_inner", inner), ("_loop", loop), ("_also", also)):
             object.__setattr__(self, name, value)
 
@@ -286,23 +286,23 @@ class Blocking:
         if not callable(value):
             return value
 
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: object, **kwargs: object) -> Any:
             done = value(*args, **kwargs)
             return self._face(self._loop.run(done) if asyncio.iscoroutine(done) else done)
 
         return call
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         setattr(self._inner, name, value)
 
-    def __getitem__(self, name: Any) -> Any:
+    def __getitem__(self, name: object) -> Any:
         return self._face(self._inner[name])
 
     def __enter__(self) -> Any:
         entered = self._loop.run(self._inner.__aenter__())
         return self if entered is self._inner else self._face(entered)
 
-    def __exit__(self, *error: Any) -> Any:
+    def __exit__(self, *error: object) -> Any:
         return self._loop.run(self._inner.__aexit__(*error))
 
     def __iter__(self) -> Iterator[Any]:
@@ -311,7 +311,7 @@ class Blocking:
         while (value := self._loop.run(_next(going, nothing))) is not nothing:
             yield self._face(value)
 
-    def _face(self, value: Any) -> Any:
+    def _face(self, value: object) -> Any:
         if isinstance(value, list):
             return [self._face(one) for one in value]
         is_like_it = isinstance(value, self._also) or hasattr(value, "__aenter__") or hasattr(value, "__aiter__")
@@ -323,13 +323,14 @@ async def _next(going: AsyncIterator[Any], nothing: object) -> Any:
 
 
 async def _interruptible(work: Coroutine[Any, Any, T], deferred: Deferred) -> T:
-    """The same on this loop. What a signal's handler raises cancels the work, and is raised when that has ended."""
+    """The same on this loop. An exception raised by a signal handler cancels the work, and is raised when that has
+    ended."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     assert task is not None
     raised: list[BaseException] = []
 
     def tell(loop: asyncio.AbstractEventLoop, about: dict[str, Any]) -> None:
-        """A handler has raised in a callback of others. asyncio only tells of it."""
+        """A handler has raised in a foreign callback. asyncio only reports it."""
         error = about.get("exception")
         if error is None or not was_raised_by_a_handler(error):
             loop.default_exception_handler(about)
@@ -354,14 +355,20 @@ async def _interruptible(work: Coroutine[Any, Any, T], deferred: Deferred) -> T:
     return found
 
 
+def _has_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 def on_a_loop(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine that needs an event loop, for blocking code: on a new one, in this thread if it is free.
 
     Ctrl-C cancels it, and waits for its end; the second one does not wait.
     """
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
+    if not _has_loop():  # not inside an except block: what the work raises would name its RuntimeError as a context
         with Deferred() as deferred:
             return asyncio.run(_interruptible(work, deferred))
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -388,6 +395,6 @@ def on_a_loop(work: Coroutine[Any, Any, T]) -> T:
             raise
 
 
-def inner_of(object: Any) -> Any:
+def inner_of(object: object) -> Any:
     """The async object inside a blocking one; any other object as it is."""
     return getattr(object, "_inner", object)

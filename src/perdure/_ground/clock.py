@@ -1,7 +1,7 @@
 """The two clocks perdure reads, and one that tests can move.
 
-Wall time (`now`) is for people and deadlines: it may jump. Boottime is for leases: it goes on while
-the machine sleeps and never jumps. Nothing else in perdure reads the time.
+Wall time (`now`) is for people and deadlines: it can jump. Boottime is for leases: it runs while the machine sleeps and
+never jumps. Nothing else in perdure reads the time.
 
 `PERDURE_TEST_CLOCK` names a file holding both times; every process of a test maps it, so leases,
 timers and waits of real processes are moved by `MovableClock.advance`, not waited for.
@@ -27,8 +27,8 @@ _LOOK = 0.002
 
 
 class Clock(Protocol):
-    # Real seconds after which somebody who waits for a moment of this clock looks at it again. A machine that
-    # slept, or a test that moved the clock, is then noticed no later than this.
+    # Real seconds after which a waiter for a moment of this clock checks it again. So it notices a machine that slept,
+    # or a test that moved the clock, no later than this.
     longest_wait: float
 
     def now_ms(self) -> int:
@@ -36,7 +36,7 @@ class Clock(Protocol):
         ...
 
     def boottime(self) -> float:
-        """Seconds on a clock that never jumps and goes on during sleep."""
+        """Seconds on a clock that never jumps and runs during sleep."""
         ...
 
     def wait(self, seconds: float, bell: threading.Event) -> bool:
@@ -58,9 +58,11 @@ class SystemClock:
 
 
 class MovableClock:
-    """A clock that stands still until it is moved; shared by every process that maps the same file."""
+    """A clock that stands still until it is moved; every process that maps the same file shares it."""
 
-    longest_wait = 0.02
+    path: Path
+
+    longest_wait: float = 0.02
 
     def __init__(self, path: str | Path, start: datetime | None = None) -> None:
         self.path = Path(path)
@@ -102,6 +104,11 @@ class MovableClock:
         return bell.is_set()
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST_MS = (datetime.min.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
+_LAST_MS = (datetime.max.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
+
+
 def from_environment() -> Clock:
     """The system's clock, or the movable one a test has named."""
     path = os.environ.get("PERDURE_TEST_CLOCK")
@@ -114,10 +121,10 @@ def moment(ms: int) -> datetime:
     Raises:
         RecordDamaged: no calendar has it.
     """
-    try:
-        return datetime.fromtimestamp(ms / 1000, UTC)
-    except (ValueError, OverflowError, OSError, TypeError):
-        raise RecordDamaged("a moment", f"{ms!r} milliseconds since 1970 are not in the calendar") from None
+    # Compared, not tried: what is raised here may come from a signal's handler, and is then not ours to change.
+    if type(ms) is not int or not _FIRST_MS <= ms <= _LAST_MS:
+        raise RecordDamaged("a moment", f"{ms!r} milliseconds since 1970 are not in the calendar")
+    return datetime.fromtimestamp(ms / 1000, UTC)
 
 
 def to_ms(when: datetime) -> int:

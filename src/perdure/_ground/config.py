@@ -1,7 +1,7 @@
-"""Where the store is: an address given, PERDURE_URL, or the nearest .perdure/ upwards, like git's.
+"""Where the store is: a given address, PERDURE_URL, or the nearest .perdure/ in the folders above, like git's.
 
-A store that is found, not named, must be this user's own: in a shared folder another user may have planted one,
-whose recipes would be run as this user.
+A store that is found, not named, must belong to this user: in a shared folder another user may have planted one, whose
+recipes would run as this user.
 
 Pure but for looking at the file system. Nothing is made here; the first write does that.
 """
@@ -62,7 +62,7 @@ def _here() -> Path:
 
 def _nearest(here: Path) -> Path:
     for folder in (here, *here.parents):
-        if os.path.isdir(folder / FOLDER):  # what may not be looked at is not there
+        if os.path.isdir(folder / FOLDER):  # treat a path that we may not look at as missing
             return folder / FOLDER
     return here / FOLDER
 
@@ -78,7 +78,9 @@ def _own(folder: Path, environ: Mapping[str, str]) -> Path:
         for follow in (False, True):
             try:
                 owner = os.stat(path, follow_symlinks=follow).st_uid
-            except OSError:
+            except OSError as error:
+                if error.errno is None:
+                    raise  # a signal's handler raised it, and the owner is not known
                 continue  # not there yet, or not ours to look at: opening it says so
             if owner not in users:
                 raise StoreRefused(
@@ -115,15 +117,15 @@ def _parse(text: str, here: Path) -> Address:
     if scheme == "memory":
         return Address("memory", rest)
     raise InvalidInput(
-        f"{scheme!r} is no kind of store", do="use sqlite:///folder/file.db, postgresql://… or a path to a file"
+        f"{scheme!r} is not a kind of store", do="use sqlite:///folder/file.db, postgresql://… or a path to a file"
     )
 
 
 def is_there(path: Path) -> bool:
-    """Whether there is such a file.
+    """Whether the file exists.
 
     Raises:
-        OSError: it may not be looked at; from Python 3.14 on `path.exists()` says then that there is none.
+        OSError: we are not allowed to look; from Python 3.14 on `path.exists()` says then that there is none.
     """
     try:
         path.stat()

@@ -10,7 +10,9 @@ import os
 import signal
 from collections import Counter
 
-armed, _, _count = os.environ.get("PERDURE_CRASH_AT", "").partition(":")
+_wanted = os.environ.get("PERDURE_CRASH_AT", "").partition(":")
+armed: str = _wanted[0]
+_count: str = _wanted[2]
 _passed: Counter[str] = Counter()
 
 

@@ -1,8 +1,8 @@
-"""When a cron expression comes round, in a time zone, over both changes of the clock.
+"""When a cron expression is due, in a time zone, over both changes of the clock.
 
-As Debian's cron does it: what is set for a time that the clock jumps over in spring runs right after the jump, and
-what is set for a time that comes twice in autumn runs the first time. Expressions with `*` in minute or hour follow
-the time that really passes. cronsim does the reckoning, and is imported when it is first used.
+As in Debian's cron: a time skipped by the clock in spring is due right after the jump, and a time that occurs twice in
+autumn is due the first time. Expressions with `*` in minute or hour follow real time. cronsim does the arithmetic, and
+is imported when first used.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ def next_cron(expression: str, zone: str, after: datetime) -> datetime | None:
         ticks = CronSim(expression, local)
     except CronSimError as problem:
         raise InvalidInput(
-            f"{expression!r} is no cron expression: {problem}",
+            f"{expression!r} is not a cron expression: {problem}",
             do='write minute, hour, day of month, month and day of week: "0 9 * * 1-5" is 9:00 on working days',
         ) from None
     for tick in ticks:
-        # In the hour that comes twice, the first of the two may lie before the moment that was asked for.
+        # In the hour that occurs twice, the first of the two can be before the requested moment.
         if (found := tick.astimezone(UTC)) > after:
             return found
     return None

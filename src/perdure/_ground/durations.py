@@ -1,7 +1,7 @@
 """Read a length of time as people write it: a timedelta, or a text such as "10m".
 
-Owns what a length of time may be, for the whole API and the command line. A bare number is refused:
-nobody can tell whether 10 means seconds or minutes.
+Owns the allowed forms of a duration, for the whole API and the command line. A bare number is refused, because its unit
+is unknown: seconds or minutes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def parse_duration(text: str) -> timedelta | None:
 
 
 def problem_with_duration(value: object) -> str:
-    """What is wrong with a value that is not a length of time, as the rest of a sentence about it."""
+    """Why a value is not a duration, as the end of a sentence about it."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return "a number without a unit" if is_number else "not a length of time"
 

@@ -1,4 +1,4 @@
-"""What an exception says, for people who have nothing but its text."""
+"""The text of an exception, for people who have nothing else."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def without_breaks(shown: str) -> str:
 
 
 def printable(text: str) -> str:
-    """A text that cannot act on a terminal: what is not printable stands as its escape. Lines stay lines."""
+    """A text that cannot act on a terminal: unprintable characters are escaped. Line breaks stay."""
     if text.isprintable():
         return text
     return "".join(found if found.isprintable() or found == "\n" else repr(found)[1:-1] for found in text)

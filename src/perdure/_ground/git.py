@@ -1,12 +1,11 @@
 """Every git that perdure starts: its command line and its environment, so that no repository has it run anything.
 
 A repository can name programs in its own configuration: hooks, a file system monitor, filters, a signature checker, a
-helper that fetches missing objects. perdure asks git about folders that others may have written, so all of these
-are off, whatever the repository says. The user's own configuration still counts where it is the user's repository
-that is asked about: who commits, what is ignored, which folders are safe.
+helper that fetches missing objects. perdure asks git about folders that others may have written, so all of these are
+off, whatever the repository says. The user's own configuration still counts where the repository is the user's: who
+commits, what is ignored, which folders are safe.
 
-Owns how git is started. What is asked of it is in perdure/_runtime/workspace_*.py and
-perdure/memory/artifacts/git_commits.py.
+Owns how git is started. perdure/_runtime/workspace_*.py and perdure/memory/artifacts/git_commits.py ask the questions.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def command(*words: str, settings: Mapping[str, str] | None = None) -> list[str]
 def environment(more: Mapping[str, str] | None = None, *, alone: bool = False) -> dict[str, str]:
     """The environment for it: nothing leads to another repository, waits for a person or fetches anything.
 
-    `alone`: no settings of the user or the machine reach it either.
+    `alone`: settings of the user and the machine do not apply either.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     ours = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "", "GIT_NO_LAZY_FETCH": "1"}
@@ -66,7 +65,7 @@ def environment(more: Mapping[str, str] | None = None, *, alone: bool = False) -
 
 
 def is_hash(text: str) -> bool:
-    """Whether this is the whole name of an object, and so nothing else: no option, no path, no expression."""
+    """Whether this is the full name of an object, and so cannot be an option, a path or an expression."""
     return _HASH.fullmatch(text) is not None
 
 

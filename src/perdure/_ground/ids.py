@@ -1,8 +1,7 @@
 """Names: the ids people choose, the uids we make, and who a process is.
 
-A uid is 24 characters: 48 bits of time, 70 random bits, in an alphabet whose order is the order of
-the bits, so newer uids sort after older ones. A process is known by boot id, pid namespace, pid and
-start time: a pid alone comes back as somebody else.
+A uid is 24 characters: 48 bits of time, 70 random bits, in an alphabet whose order is the order of the bits, so newer
+uids sort after older ones. A process is known by boot id, pid namespace, pid and start time: a pid alone can be reused.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _tails: list[str] = []
 
 
 def new_uid(now_ms: int) -> str:
-    """A name nobody else has; those of one process rise, also within a millisecond."""
+    """A unique name; those of one process rise, also within a millisecond."""
     global _stamp, _last
     moment, stamp = _stamp
     if moment != now_ms:
@@ -58,7 +57,7 @@ def _spelled(number: int, length: int) -> str:
 
 
 def _more_tails() -> str:
-    """Random ones nobody else gets, the lowest first. Many are made at once: a fetch lets other threads run first."""
+    """Random unique tails, the lowest first. Many are made at once: a fetch lets other threads run first."""
     text = b32hexencode(os.urandom(10 * 1024)).decode().lower()  # sixteen characters for ten bytes
     fetched = sorted([text[at : at + _TAIL] for at in range(0, len(text), 16)], reverse=True)
     first = fetched.pop()
@@ -76,7 +75,7 @@ os.register_at_fork(after_in_child=_tails.clear)
 
 
 def is_uid(text: str) -> bool:
-    """Whether it has the form of what `new_uid` makes."""
+    """Whether it has the form of a `new_uid`."""
     return len(text) == _UID_LENGTH and all(character in _ALPHABET for character in text)
 
 
@@ -84,7 +83,7 @@ def check_id(value: object, what: str = "task id") -> str:
     """The id, if a person can type it, read it and find it again.
 
     Raises:
-        InvalidId: it is empty, too long, or has characters nobody sees.
+        InvalidId: it is empty, too long, or has invisible characters.
     """
     if type(value) is str and 0 < len(value) <= MAX_ID and value.isascii() and value.isprintable() and " " not in value:
         return value  # as nearly all are
@@ -109,7 +108,7 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 class Process(NamedTuple):
-    """Who a process is, for as long as it lives and after."""
+    """The identity of a process, for as long as it lives and after."""
 
     host: str
     boot_id: str
@@ -124,7 +123,7 @@ def this_process() -> Process:
 
 
 def is_proven_dead(other: Process, *, same_machine: bool) -> bool:
-    """Whether that process has certainly ended; False when we cannot know.
+    """Whether that process has certainly ended; False if that cannot be known.
 
     `same_machine` says that the other process can only have run here (a local file is the store), so
     another boot id means that the machine was restarted since.
@@ -138,7 +137,7 @@ def is_proven_dead(other: Process, *, same_machine: bool) -> bool:
 
 
 def is_alive_here(other: Process) -> bool:
-    """Whether that very process lives now, in this pid namespace of this machine."""
+    """Whether exactly that process is alive now, in this pid namespace of this machine."""
     if not other.boot_id or other.boot_id != boot_id() or other.pid_ns != pid_ns():
         return False
     return other.start != 0 and _start_of(other.pid) == other.start
@@ -150,7 +149,8 @@ def user_name() -> str:
 
     try:
         return getpass.getuser()
-    except (KeyError, OSError):
+    except (KeyError, OSError) as error:
+        _refuse_foreign(error)
         return str(os.getuid())
 
 
@@ -159,7 +159,8 @@ def boot_id() -> str:
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="utf-8") as file:
             return file.read().strip()
-    except OSError:
+    except OSError as error:
+        _refuse_foreign(error)
         return ""
 
 
@@ -167,7 +168,8 @@ def pid_ns() -> str:
     """The namespace in which this process's pids mean something; a container has one of its own."""
     try:
         return os.readlink("/proc/self/ns/pid")
-    except OSError:
+    except OSError as error:
+        _refuse_foreign(error)
         return ""
 
 
@@ -176,6 +178,13 @@ def _start_of(pid: int) -> int | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()
-    except OSError:
+    except OSError as error:
+        _refuse_foreign(error)
         return None
     return None if fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def _refuse_foreign(error: Exception) -> None:
+    """Raise an error that no system call made: a signal's handler can raise TimeoutError, which is an OSError too."""
+    if isinstance(error, OSError) and error.errno is None:
+        raise error

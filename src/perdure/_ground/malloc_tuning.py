@@ -7,17 +7,17 @@ and each page of it a fault, which took longer than the copying (decision 0021).
 
 from __future__ import annotations
 
-# A few copies of a state are alive at a time, and what is free beside them is kept too: of blocks as large as this,
-# twice as much.
+# A few copies of a state are alive at a time, and free memory beside them is kept too: twice as much, for blocks of
+# this size.
 _COPIES = 4
-# What is kept would be much, beside the faults that it saves.
+# Keeping more would cost more than the page faults it saves.
 _MOST = 16 * 1024 * 1024
 
 _kept = 128 * 1024
 
 
 def keep(size: int) -> None:
-    """Have the memory of states of this size reused from now on. Elsewhere than on glibc it changes nothing."""
+    """Reuse the memory of states of this size from now on. Without glibc this changes nothing."""
     global _kept
     if _COPIES * size > _kept < _MOST:
         _kept = min(2 * _COPIES * size, _MOST)

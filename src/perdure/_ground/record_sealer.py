@@ -1,6 +1,7 @@
-"""The program that seals and opens the keeper's records for it: the keeper itself has no cryptography.
+"""The program that seals and opens the keeper's records: the keeper itself has no cryptography.
 
-Standard input is a socket. First come the keys, a length of four bytes before them; then questions, answered in order:
+Standard input is a socket. It carries the keys first, preceded by their length in four bytes; then questions, answered
+in order:
 
     S or O · length of binding (4) · length of data (4) · binding · data      seal it, open it
     + or K or - · length (4) · data                                           done, the key is missing, it does not open
@@ -20,8 +21,8 @@ import signal
 import sys
 from struct import Struct
 
-from perdure._ground import envelope
-from perdure._ground.crypto import KeyRing
+from perdure._ground.secrets import envelope
+from perdure._ground.secrets.crypto import KeyRing
 from perdure.errors import KeyMissing, PerdureError
 
 _ASKED, _ANSWERED = Struct(">cII"), Struct(">cI")
@@ -30,8 +31,8 @@ _PR_SET_DUMPABLE = 4
 
 
 def derived(ring: KeyRing) -> str:
-    """The keys that a keeper seals its records by, as text, the current one first; empty without a key. From them
-    nobody learns the store's keys."""
+    """The keys by which a keeper seals its records, as text, the current one first; empty without a key. The store's
+    keys cannot be derived from them."""
     if ring.current is None:
         return ""
     names = [ring.current.id, *(name for name in ring.ids if name != ring.current.id)]
@@ -40,7 +41,7 @@ def derived(ring: KeyRing) -> str:
 
 
 def answer(what: bytes, bound_to: str, data: bytes, ring: KeyRing) -> tuple[bytes, bytes]:
-    """How it went, and the data sealed or opened, or why not."""
+    """Whether it worked, and the data sealed or opened, or the reason."""
     try:
         if what == b"S":
             return b"+", envelope.seal(data, _KIND, bound_to, ring)

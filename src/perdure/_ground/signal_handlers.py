@@ -1,7 +1,8 @@
-"""What a signal's handler raises in the middle of other code: tell it apart, and keep it from tearing an event loop.
+"""Exceptions that a signal handler raises in the middle of other code: recognize them, and keep them from breaking an
+event loop.
 
 A handler is called in the main thread between any two instructions. An event loop does not survive an exception there:
-asyncio takes it for that of the callback which it was about to call, and a task whose wake-up is lost waits for ever.
+asyncio attributes it to the callback it was about to call, and a task whose wake-up is lost waits for ever.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _handler_of: Callable[[int], Any] = getattr(signal, "_signal", signal).getsignal
 
 
 def was_raised_by_a_handler(error: BaseException) -> bool:
-    """Whether the way of this error leads through a handler of a signal, called in the middle of what was done here."""
+    """Whether this error was raised by a signal handler that interrupted the code here."""
     if threading.current_thread() is not threading.main_thread():
         return False
     handlers = [signal.getsignal(number) for number in signal.valid_signals()]
@@ -41,8 +42,8 @@ def was_raised_by_a_handler(error: BaseException) -> bool:
 class Deferred:
     """In this block, an event loop's: what a handler raises while perdure or asyncio is at work is raised at its end.
 
-    The work is told, so that it ends soon. What a handler raises in code of others is raised there, and so is the
-    second thing that one raises. SIGINT is left to asyncio if Python's own handler would be called.
+    The work is told, so that it ends soon. An exception that a handler raises in foreign code is raised there, and so
+    is the second one. SIGINT is left to asyncio if Python's own handler would be called.
     """
 
     def __init__(self) -> None:
@@ -90,7 +91,7 @@ class Deferred:
 
 
 def _is_our_work(frame: FrameType | None) -> bool:
-    """Whether perdure is at work here: its own code, or what it has Python's libraries do."""
+    """Whether perdure's code is running here, or library code that it called."""
     while frame is not None:
         file = frame.f_code.co_filename
         if file.startswith(_PERDURE):

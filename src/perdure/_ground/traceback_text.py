@@ -1,4 +1,4 @@
-"""Where an exception was raised, as a text that is kept beside it: bounded, and without secrets.
+"""Where an exception was raised, as text stored beside it: bounded, and without secrets.
 
     at shop.py:5 in price: return float(text)
     Traceback (most recent call last):
@@ -26,7 +26,7 @@ from types import TracebackType
 from typing import NamedTuple
 
 from perdure._ground.exception_text import name_and_message, printable
-from perdure._ground.known_secrets import redact
+from perdure._ground.secrets.known_secrets import redact
 
 MOST_FRAMES, MOST_BYTES = 24, 6000  # of one exception; of the whole text
 _MOST_EXCEPTIONS, _LONGEST_LINE, _LONGEST_MESSAGE = 8, 200, 1000
@@ -45,7 +45,7 @@ class _Frame(NamedTuple):
 
 
 def trace_of(error: BaseException) -> str:
-    """Where this was raised and through which calls it came; "" when it was never raised."""
+    """Where this was raised and through which calls; "" if it was never raised."""
     chain = list(_chain(error))
     parts: list[str] = []
     for number, (one, link) in enumerate(chain):
@@ -91,7 +91,7 @@ def _lines(error: BaseException) -> list[str]:
 
 
 def _remembered(error: BaseException) -> list[str]:
-    """The trace of the first raise, without its first lines: it goes on where the caller's frames end."""
+    """The trace of the first raise, without its first lines: it continues where the caller's frames end."""
     lines = str(getattr(error, TRACE, "")).split("\n")
     if lines and lines[0].startswith("at "):
         del lines[0]
@@ -103,7 +103,7 @@ def _remembered(error: BaseException) -> list[str]:
 def _last_line(error: BaseException) -> str:
     try:
         told = name_and_message(error)
-    except Exception:  # somebody's own __str__
+    except Exception:  # the user's own __str__
         told = f"{type(error).__name__} (its message cannot be read)"
     return told if len(told) <= _LONGEST_MESSAGE else f"{told[:_LONGEST_MESSAGE]}…"
 
@@ -125,7 +125,7 @@ def _told(frames: Sequence[_Frame]) -> Iterator[str]:
 
 
 def _chosen(frames: Sequence[_Frame]) -> set[int]:
-    """The user's own frames, the innermost first; then those of libraries, the innermost first."""
+    """The user's own frames, innermost first; then those of libraries, innermost first."""
     if len(frames) <= MOST_FRAMES:
         return set(range(len(frames)))
     inwards = sorted(range(len(frames)), key=lambda number: (not is_own(frames[number].file), -number))
@@ -153,13 +153,13 @@ def _frame(traceback: TracebackType) -> _Frame:
 
 
 def is_ours(file: str) -> bool:
-    """Whether a file is perdure's."""
+    """Whether a file belongs to perdure."""
     return file.startswith(_PERDURE)
 
 
 @functools.lru_cache(maxsize=256)
 def is_own(file: str) -> bool:
-    """Whether a file is the user's own: not perdure's, not Python's, not that of an installed library."""
+    """Whether a file is the user's own: not perdure's, not Python's, not an installed library's."""
     if file.startswith((_PERDURE, "<frozen")) or f"{os.sep}site-packages{os.sep}" in file:
         return False
     return not file.startswith(_installed())
@@ -177,7 +177,7 @@ def _installed() -> tuple[str, ...]:
 
 
 def _chain(error: BaseException) -> Iterable[tuple[BaseException, str]]:
-    """The exceptions that led to this one, the oldest first, each with how it follows from the one before."""
+    """The exceptions that led to this one, oldest first, each with its relation to the one before."""
     found: list[tuple[BaseException, str]] = []
     seen: set[int] = set()
     one: BaseException | None = error
@@ -206,7 +206,7 @@ def _place(errors: Iterable[BaseException]) -> str:
 
 
 def _bounded(text: str) -> str:
-    """A text of at most so many bytes; what is left out is the middle, for the raise stands at the end."""
+    """A text of bounded length; the middle is left out, because the raise is at the end."""
     if len(text) <= MOST_BYTES and len(text.encode()) <= MOST_BYTES:
         return text
     lines = text.split("\n")

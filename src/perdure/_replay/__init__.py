@@ -1,4 +1,4 @@
-"""Replay as a pure core: what was recorded and what is asked, compared."""
+"""Replay as a pure core: compare the recorded calls with the calls the code makes now."""
 
 from perdure._replay.cursor import (
     LOOSE,

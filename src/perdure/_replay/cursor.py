@@ -2,17 +2,17 @@
 
 The cursor reads no clock, opens no file and awaits nothing. For each call it answers one of five things:
 
-    Recorded    it ended before; here is how. Its body is not run.
+    Recorded    it ended before; this is its outcome. Its body is not run.
     Fresh       it was never made; run it.
-    Cut         it was ended by a cancellation; wait for the code's own, and do not run it.
+    Cut         it was cancelled; wait until the code cancels it again, and do not run it.
     Uncertain   its intent is on record and its outcome is not; settle that first.
     Diverged    the code has changed: nothing may run.
 
-A function has diverged when a recorded call is made with other arguments; when a call is made while its scope
-still has an earlier result that nobody asked for; or when it ends with such a result. Not counted are
-calls that were cut, intents without an outcome, what was recorded inside a step, marks of `patched`,
-progress and streams, scopes that do not exist yet or still go on, and loose results: what stays of a transaction
-block that is run again, and is given to the code whenever it asks for it, if it does.
+A function has diverged when a recorded call is made with other arguments; when a call is made while its scope has an
+earlier result that the code did not ask for; or when the function ends with such a result. Not counted are: cancelled
+calls, intents without an outcome, calls recorded inside a step, marks of `patched`, progress and streams, scopes that
+have not begun or not ended, and loose results. Those are left of a transaction block that runs again, and are given to
+the code whenever it asks for them, if it does.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ Answer = Recorded | Fresh | Cut | Uncertain | Diverged
 
 # Says that timers and threads are recorded in this journal, and after which position.
 TIMERS = "timers"
-# What wakes the code beside results: a timer that ran out, a thread that ended. Code may set other ones.
+# Entries that wake the code without a result: an expired timer, an ended thread. Code may set other ones.
 WAKING = frozenset({"timer", "thread"})
-# Marks that decide something once per task; code may stop asking for them.
+# Marks that decide something once per task; the code may stop asking for them.
 UNCOUNTED = frozenset({"patched", "progress", "stream", "again", "begun", "lost", "committing", TIMERS})
 # Calls that may be made once more.
 _REPEATABLE = frozenset({"step", "inline"})
@@ -96,7 +96,7 @@ class Track(msgspec.Struct, eq=False):
         return bool(self._counts)
 
     def ask(self, name: str, digest: bytes, in_body: bool = False) -> Answer:
-        """What to do about a call; asking is making it. `in_body`: inside a step nothing is counted."""
+        """What to do about a call; asking counts as making it. `in_body`: inside a step nothing is counted."""
         number = self._counts[name] = self._counts.get(name, 0) + 1
         path = f"{self._prefix}{name}#{number}"
         cursor = self._cursor
@@ -125,7 +125,8 @@ class Track(msgspec.Struct, eq=False):
         return Diverged(found.position, f"{asked}, before entry {self._furthest}", f"{asked} after it")
 
     def look(self, name: str, digest: bytes) -> tuple[str, Recorded | Cut | Diverged | None]:
-        """Like `ask`, for a call that leaves an entry only sometimes: an unasked result before it is no change."""
+        """Like `ask`, for a call that only sometimes leaves an entry: an earlier result it did not ask for is not a
+        divergence."""
         number = self._counts[name] = self._counts.get(name, 0) + 1
         path = f"{self._prefix}{name}#{number}"
         found = self._unasked.pop(path, None) or self._loose.pop(path, None) or self._cursor.cuts.get(path)
@@ -150,12 +151,12 @@ class Track(msgspec.Struct, eq=False):
         return Uncertain(path, *intent)
 
     def count(self, name: str) -> int:
-        """How often the scope has come by here, now included; of what leaves no entry of its own."""
+        """How often the scope has passed here, including now; for code that leaves no entry."""
         number = self._counts[name] = self._counts.get(name, 0) + 1
         return number
 
     def is_fresh(self, name: str) -> bool:
-        """Whether the next call of this name has not ended yet, as far as the journal knows."""
+        """Whether the next call of this name has not ended yet, as far as the journal shows."""
         path = f"{self._prefix}{name}#{self._counts.get(name, 0) + 1}"
         return path not in self._unasked and path not in self._loose and path not in self._cursor.cuts
 
@@ -179,11 +180,11 @@ class Track(msgspec.Struct, eq=False):
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many calls of each name the scope has made."""
+        """The number of calls the scope has made, by name."""
         return dict(self._counts)
 
     def begin_at(self, counts: dict[str, int]) -> None:
-        """The scope goes on after so many calls, which are not made again."""
+        """The scope continues after these calls, which are not made again."""
         self._counts = dict(counts)
 
 
@@ -199,12 +200,12 @@ class Cursor:
     )  # fmt: skip
 
     def __init__(self, entries: Iterable[tuple[int, Entry]], after: int = 0) -> None:
-        """`after`: what was recorded up to this position is not replayed, only what was decided once counts."""
+        """`after`: entries up to this position are not replayed; of them, only one-time decisions count."""
         self._tracks: dict[str, Track] = {}
         self.is_empty = True  # nothing was recorded: a function that has just begun needs none of these
         self.intents: dict[str, tuple[int, Entry]] = _NOTHING
         self.cuts: dict[str, Cut] = _NOTHING
-        self.open: dict[str, None] = _NOTHING  # cut or uncertain calls that nobody has made again yet
+        self.open: dict[str, None] = _NOTHING  # cancelled or uncertain calls that were not made again yet
         self.marks: dict[str, Entry] = _NOTHING
         self.sequence: list[Recorded] = _NOTHING  # results outside of bodies, in order
         self.loose: dict[int, None] = _NOTHING  # positions of loose results
@@ -268,7 +269,7 @@ class Cursor:
         return sorted([*results, *cuts, *self.timers.values()]) if cuts or self.timers else results
 
     def next_unasked(self) -> Recorded | None:
-        """The first result, in order, that nobody has asked for."""
+        """The first result, in order, that the code has not asked for."""
         while self._reached < len(self.sequence):
             found = self.sequence[self._reached]
             if self.track(scope_of(found.path)).is_unasked(found.path):
@@ -281,7 +282,7 @@ class Cursor:
         return self.track(scope).ask(name, digest, in_body=in_body)
 
     def learn(self, position: int, entry: Entry) -> None:
-        """Something was recorded inside a step's body, which may be run again by this very attempt."""
+        """An entry was added inside a step's body, which this same attempt may run again."""
         self._read(position, entry)
 
     def begin_again(self, path: str) -> None:
@@ -294,9 +295,9 @@ class Cursor:
         return None if found is None else found[1]
 
     def end(self, asked: str = "its end", alive: Collection[str] = ()) -> Diverged | None:
-        """The function has ended: a result that nobody asked for means that it has changed.
+        """The function has ended. A result it did not ask for means that the function has changed.
 
-        `alive` are the scopes that had not come to their own end.
+        `alive` are the scopes that had not ended.
         """
         for found in self.sequence:
             scope = scope_of(found.path)

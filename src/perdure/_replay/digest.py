@@ -1,4 +1,4 @@
-"""What a call's arguments come to, in a form that does not depend on how they were built. Pure.
+"""The digest of a call's arguments, in a form that does not depend on how they were built. Pure.
 
 Keys and members of sets are put in order; fields that have their default are left out, so that adding a
 field with a default changes nothing. Short arguments are their own digest, so that a divergence can name
@@ -19,7 +19,7 @@ import msgspec
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
 _decode = msgspec.msgpack.Decoder().decode
 _SIMPLE = frozenset({str, int, float, bool, bytes, type(None)})
-# What an instance of a subclass is without what the subclass adds; its own __str__ may say anything.
+# The value of a subclass's instance without its additions; its own __str__ could return anything.
 _BARE: dict[type, Callable[[Any], Any]] = {
     str: str.__str__,
     int: int.__int__,
@@ -38,7 +38,7 @@ def digest(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bytes:
     """At most 25 bytes that tell these arguments from others.
 
     Raises:
-        TypeError: an argument has no form that could be compared with a later run's.
+        TypeError: an argument cannot be compared with that of a later attempt.
     """
     try:
         if not kwargs:
@@ -93,8 +93,8 @@ def _shorten(form: bytes) -> bytes:
     return SPELLED + form if len(form) <= _SHORT else b"#" + hashlib.blake2b(form, digest_size=_SHORT).digest()
 
 
-def _form(value: Any) -> bytes:
-    """Plain data goes through msgspec as it is; only what would come back otherwise is walked in Python."""
+def _form(value: object) -> bytes:
+    """Plain data is passed to msgpack directly; only values it would change are walked in Python."""
     try:
         data = _encode(value)
         if _decode(data) == value:
@@ -104,7 +104,7 @@ def _form(value: Any) -> bytes:
     return _encode(_canonical(value))
 
 
-def _canonical(value: Any) -> Any:
+def _canonical(value: object) -> Any:
     kind = type(value)
     if kind in _SIMPLE:
         return _odd(value) if kind in (int, str) else value
@@ -126,7 +126,7 @@ def _canonical(value: Any) -> Any:
     if isinstance(value, type):
         return {"class": value.__qualname__}
     for plain, bare in _BARE.items():
-        if isinstance(value, plain):  # of a class of its own: kept as what it is made of, and told from others so
+        if isinstance(value, plain):  # of the user's own class: written as its parts, with its name
             return _canonical(bare(value))
     fields = _fields(value)
     if fields is not None:
@@ -144,12 +144,12 @@ def _odd(value: Any) -> Any:
     return value if value.isascii() else {"text": value.encode("utf-8", "surrogatepass")}
 
 
-def _a(value: Any) -> str:
+def _a(value: object) -> str:
     name = getattr(value, "__name__", "")
     return f"an argument of type {type(value).__name__}" + (f" ({name})" if name else "")
 
 
-def _fields(value: Any) -> Iterator[tuple[str, Any]] | None:
+def _fields(value: object) -> Iterator[tuple[str, Any]] | None:
     """The fields of a dataclass, Struct, attrs class or pydantic model that differ from their defaults."""
     if dataclasses.is_dataclass(value):
         return _told(value, ((f.name, f.default, f.default_factory) for f in dataclasses.fields(value)))
@@ -173,7 +173,7 @@ def _attrs_default(default: Any) -> tuple[Any, Any]:
 _NO_DEFAULT = (_MISSING, dataclasses.MISSING, msgspec.NODEFAULT)
 
 
-def _told(value: Any, fields: Iterator[tuple[str, Any, Any]]) -> Iterator[tuple[str, Any]]:
+def _told(value: object, fields: Iterator[tuple[str, Any, Any]]) -> Iterator[tuple[str, Any]]:
     for name, fixed, factory in fields:
         item = getattr(value, name, _MISSING)
         if item is _MISSING:
@@ -183,8 +183,8 @@ def _told(value: Any, fields: Iterator[tuple[str, Any, Any]]) -> Iterator[tuple[
             yield name, item
 
 
-def is_same(one: Any, other: Any) -> bool:
-    """Whether two values are equal and of one type; what cannot be compared is not the same."""
+def is_same(one: object, other: object) -> bool:
+    """Whether two values are equal and of one type; values that cannot be compared are not."""
     try:
         return type(one) is type(other) and bool(one == other)
     except Exception:

@@ -81,6 +81,7 @@ __getattr__ = lazy_door(
             "UnitAccess",
             "UnitCommand",
             "UnitOutput",
+            "UnitProcess",
             "UnitRecord",
             "Units",
             "command",

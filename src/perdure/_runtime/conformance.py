@@ -14,8 +14,8 @@ from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
-from perdure._ground import codec
-from perdure._ground.crypto import Key, KeyRing
+from perdure._ground.encoding import codec
+from perdure._ground.secrets.crypto import Key, KeyRing
 from perdure._model import Verdict
 from perdure._runtime.context import Context, Place, UnitType
 from perdure._runtime.secrets import redaction

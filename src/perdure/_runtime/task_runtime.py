@@ -11,11 +11,13 @@ from pathlib import Path
 from socket import create_connection
 from typing import Any, Literal
 
-from perdure._durable import inside
+from msgspec.structs import replace
+
+from perdure._durable import inside, unit_call
 from perdure._ground.bridge import Call
 from perdure._ground.durations import Duration
 from perdure._ground.ids import check_id
-from perdure._model import Level, Rebuild, Verdict
+from perdure._model import Rebuild, Verdict
 from perdure._runtime.keeper_client import Client, Record, client_for
 from perdure._runtime.keeper_client import keeper_place as places
 from perdure._runtime.kinds import RequestQueue
@@ -32,12 +34,14 @@ from perdure._runtime.sessions import (
     refuse_own_store,
 )
 from perdure._runtime.units import (
+    ONCE,
     KeptCommand,
     KeptFile,
     KeptListener,
     KeptPipe,
     KeptRequest,
     KeptSocket,
+    MadeElsewhere,
     Owner,
     Ready,
     Rest,
@@ -45,8 +49,10 @@ from perdure._runtime.units import (
     Shell,
     U,
     Unit,
+    UnitNote,
     absolute,
     command_name,
+    forget_notes,
     input_file,
     mode_of,
     opened,
@@ -140,7 +146,8 @@ class Runtime(Continuity):
         """A command without a terminal: output and errors apart, and `stdin` to read, then its end.
 
         It runs once per key. A later call with the same key, also in another process, finds it running or its result.
-        Limits as a shell's. A machine that was restarted does not run it again.
+        Limits as a shell's. A machine that was restarted does not run it again, nor does another machine: there it is
+        lost, and `release` lets it run anew.
 
         Raises:
             Conflict: the key belongs to another command or input; nothing was started.
@@ -175,7 +182,10 @@ class Runtime(Continuity):
         file.path, file.mode = path, mode
         if file.level != "lost":
             facts = await file.attach(take=take)
-            await file.take_up(facts, was_made=file.was_made, is_rebuilt=file.level == "rebuilt")
+            replaces = file.verdict if file.level == "rebuilt" and not file.is_rebuilt else None
+            await file.take_up(facts, was_made=file.was_made, is_rebuilt=file.is_rebuilt)
+            if replaces is not None and file.level == "kept":
+                file.level, file.verdict = replaces.level, replaces
         return file
 
     async def listener(self, port: int, *, host: str = "127.0.0.1", take: bool = False) -> KeptListener:
@@ -229,6 +239,9 @@ class Runtime(Continuity):
     ) -> KeptRequest:
         """An HTTP request that the keeper makes, once per name. This and later processes read its answer by offset.
 
+        On another machine an answer of up to 1 MB that was read whole is still there; else the request is lost, and is
+        not made again.
+
         Raises:
             Conflict: the name belongs to another request.
         """
@@ -237,7 +250,8 @@ class Runtime(Continuity):
             KeptRequest, "request", name, recipe, secrets=secrets, rebuild="never", body=content
         )
         request.check_same(recipe)
-        await request.check_whole()
+        if request.uid:
+            await request.check_whole()
         return request
 
     async def postgres(
@@ -257,7 +271,7 @@ class Runtime(Continuity):
         place = await Call(lambda: place_of(self._client, self._owner))
         session = await open_postgres(place, name, secret_value(dsn), hold=hold, rebuild=rebuild)
         is_new = session.verdict.reason == NEW_SESSION
-        session.verdict = self._told(f"session postgres:{name}", session.verdict, is_new=is_new)
+        session.verdict = await self._told(f"session postgres:{name}", session.verdict, is_new=is_new)
         return session
 
     async def sqlite(self, name: str, path: str | Path, *, hold: Duration = "10m") -> SqliteSession:
@@ -272,7 +286,7 @@ class Runtime(Continuity):
         place = await Call(lambda: place_of(self._client, self._owner))
         session = await open_sqlite(place, name, path, hold=hold)
         is_new = session.verdict.reason == NEW_SESSION
-        session.verdict = self._told(f"session sqlite:{name}", session.verdict, is_new=is_new)
+        session.verdict = await self._told(f"session sqlite:{name}", session.verdict, is_new=is_new)
         return session
 
     async def release(self, name: str) -> None:
@@ -287,7 +301,8 @@ class Runtime(Continuity):
         mine = [told for told in reply.args["units"] if name in (told["name"], told["name"].partition(":")[2])]
         for told in mine:
             await self._client.ask("let go", unit=told["uid"], wait=True)
-        if not mine or name in self.context.units:
+        was_made = await forget_notes(self._store, self._owner, name)
+        if not (mine or was_made) or name in self.context.units:
             await super().release(name)
 
     async def units(self) -> Sequence[Unit]:
@@ -314,37 +329,62 @@ class Runtime(Continuity):
         limits: Mapping[Any, float] = {},
     ) -> U:
         check_id(name, "name of a unit")
-        record, was_made, is_rebuilt = await opened(
-            self._client,
-            self._owner,
-            kind,
-            name,
-            recipe,
-            secrets=secrets,
-            rest=rest,
-            rebuild=rebuild,
-            limits=limits,
-            body=body,
-            fds=fds,
-        )
+        note = UnitNote(self._store, self._owner, f"{kind} {name}")
+        try:
+            record, was_made, is_rebuilt = await opened(
+                self._client,
+                self._owner,
+                kind,
+                name,
+                recipe,
+                secrets=secrets,
+                rest=rest,
+                rebuild=rebuild,
+                limits=limits,
+                body=body,
+                fds=fds,
+                before=partial(self._before, note, kind, recipe),
+            )
+        except MadeElsewhere as known:
+            gone = cls(self._client, self._owner, *known.as_unit(kind, name, self._owner, recipe))
+            if isinstance(gone, KeptRequest):
+                gone.stored = known.made
+            return gone
         verdict = verdict_of(record, was_made, is_rebuilt, recipe)
-        verdict = self._told(f"{kind} {name}", verdict, is_new=was_made and not is_rebuilt)
+        if kind not in ONCE:
+            verdict = await self._told(f"{kind} {name}", verdict, is_new=was_made and not is_rebuilt)
         unit = cls(self._client, self._owner, record, verdict)
-        unit.was_made = was_made
+        unit.was_made, unit.is_rebuilt = was_made, is_rebuilt
+        if isinstance(unit, KeptRequest):
+            unit.note = note
         return unit
 
-    def _told(self, unit: str, verdict: Verdict, *, is_new: bool) -> Verdict:
-        """The verdict on a unit that was opened. A new one in place of one that a restore could not bring back (it was
-        on another machine, say) is not called kept, for as long as this attempt goes on."""
-        gone = self.context.lost.get(unit)
-        if gone is None or verdict.level != "kept":
+    async def _before(self, note: UnitNote, kind: str, recipe: Mapping[str, Any]) -> None:
+        """A unit is about to be made: what it may depend on is on disk first."""
+        if (place := unit_call()) is not None:
+            await place.attempt.flush()
+        if kind in ONCE:
+            await note.begin(self._client.keeper_identity, recipe)
+
+    async def _told(self, unit: str, verdict: Verdict, *, is_new: bool) -> Verdict:
+        """The verdict on a unit that was opened. A new one in place of one that is out of reach (a restore could not
+        bring it back, or another keeper has it) is not called kept, for as long as this attempt goes on."""
+        lost, replaced = self.context.lost, self.context.replaced
+        if left := await UnitNote(self._store, self._owner, unit).taken_over(
+            self._client.keeper_identity, is_new=is_new
+        ):
+            there = f"made on {left} by a keeper that is not here"
+            if not is_new:
+                return replace(verdict, differs=[*verdict.differs, f"another one was {there} since: this is older"])
+            lost.setdefault(unit, f"the former one was {there}")
+        if unit not in lost or verdict.level != "kept" or not (is_new or unit in replaced):
             return verdict
-        if not is_new and unit not in self.context.replaced:
-            return verdict
-        self.context.replaced.add(unit)
-        level: Level = "lost" if unit.startswith("session ") else "rebuilt"
+        replaced.add(unit)
+        reason = f"{lost[unit]}; a new one was made in its place"
         differs = ("all that the former one had in it",)
-        return Verdict(level, f"{gone}; a new one was made in its place", differs=differs)
+        if unit.startswith("session "):
+            return Verdict("lost", f"{reason}; how a COMMIT under way has ended is not known", differs=differs)
+        return Verdict("rebuilt", reason, differs=differs)
 
     async def _opened_or_lost(self, cls: type[U], kind: str, name: str, recipe: dict[str, Any]) -> U:
         """The same; one that was there and cannot be made again is lost, and says why."""
@@ -360,7 +400,7 @@ class Runtime(Continuity):
         self, argv: list[str], cwd: str | Path | None, env: Mapping[str, str]
     ) -> tuple[dict[str, Any], dict[str, str]]:
         """All that the task's own command is made with, and beside it what must not be written down: it has the whole
-        environment of whoever started it, as under any other program that starts a command."""
+        environment of the process that started it, as under any other program that starts a command."""
         rest, secrets = self._rest({**self.env, **env})
         return {**self._sketch(argv, cwd), **rest}, secrets
 

@@ -1,41 +1,72 @@
 """Durable rows: verbs that are written, queries that are read, on SQLite or PostgreSQL."""
 
-from perdure._store.acting import Author, acting
+from perdure._store.author import Author, acting
 from perdure._store.bell import LEAST_GAP, MOVED, WORK, Bell, kinds_of
 from perdure._store.committer import Committer
-from perdure._store.contract import (
-    Again,
+from perdure._store.contract import Again, Engine, Kinds, OldReader, Reading
+from perdure._store.exit_flush import flush_on_sigterm
+from perdure._store.interrupts import apart
+from perdure._store.presence import Presence
+from perdure._store.rows import (
     AskingTask,
     AttemptRow,
     CallRow,
     CheckpointHead,
+    ChildRow,
     DeliveryRow,
-    Engine,
+    DueQuestion,
+    DueTask,
+    EndedWait,
     EventRow,
     FrameRow,
     HolderRow,
+    HoldingRow,
     HookRow,
-    Kinds,
-    OldReader,
+    JournalRow,
+    LeaseRow,
+    LineRow,
+    ListedQuestion,
+    MemoryRow,
+    MigrationRow,
+    OutsideWait,
+    OverdueTask,
     PauseRow,
     QuestionRow,
+    RateLimitRow,
+    RecentEvent,
     Row,
     SignalRow,
     SituationRow,
+    StoredQuestion,
     SummaryRow,
     SwitchRow,
+    TaskQuestion,
     TaskRow,
     ValueRow,
     WorkerRow,
 )
-from perdure._store.exit_flush import flush_on_sigterm
-from perdure._store.interrupts import apart
-from perdure._store.presence import Presence
 from perdure._store.store import Shared, Store, make_engine, share
 from perdure._store.wake_ups import Waiting, wake_here
 from perdure._store.write import Fence, Write
 
 __all__ = [
+    "ListedQuestion",
+    "TaskQuestion",
+    "StoredQuestion",
+    "EndedWait",
+    "JournalRow",
+    "LineRow",
+    "HoldingRow",
+    "LeaseRow",
+    "ChildRow",
+    "DueTask",
+    "DueQuestion",
+    "OverdueTask",
+    "OutsideWait",
+    "RateLimitRow",
+    "MemoryRow",
+    "RecentEvent",
+    "MigrationRow",
     "LEAST_GAP",
     "MOVED",
     "WORK",
@@ -57,6 +88,7 @@ __all__ = [
     "PauseRow",
     "Presence",
     "QuestionRow",
+    "Reading",
     "Row",
     "Shared",
     "SignalRow",

@@ -1,12 +1,12 @@
 """Hear at once that there may be something to do: from this process, and from others that use the same store.
 
-Looking is what everybody relies on. A ring makes them look sooner, and one that is lost costs as much as the time
+Every waiter relies on looking. A ring makes it look sooner, and a lost ring costs as much as the time
 until the next look. It says of what kind the change was, not which task has changed: the store knows that.
 
-    work     some task may be for somebody to take
-    moved    some task has another status
+    work     some task may be free to claim
+    moved    some task has changed its status
 
-Owns who is told, and what is worth telling. The way to other processes is in remote_bell.py.
+Owns who is told, and which writes are worth telling. remote_bell.py connects other processes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from perdure._store.write import Write, verb_of
 WORK, MOVED = "work", "moved"
 _NOTHING: Kinds = frozenset()
 _ONLY_WORK: Kinds = frozenset({WORK})
-_START = "start_function"
+_STARTS = ("start_function", "start_hidden")
 _RINGING: dict[str, Kinds] = {
     "answer_pause": ALL_KINDS,
     "complete_function": ALL_KINDS,
@@ -40,7 +40,7 @@ _RINGING: dict[str, Kinds] = {
     "rollback": ALL_KINDS,
     "send_signal": _ONLY_WORK,
     "set_switch": _ONLY_WORK,
-    _START: _ONLY_WORK,
+    **dict.fromkeys(_STARTS, _ONLY_WORK),
     "suspend": frozenset({MOVED}),
 }
 # Those who wait look again after this many seconds, if others can be heard; else after so few.
@@ -51,7 +51,7 @@ Subscriber = Callable[[Kinds], None]
 
 
 def kinds_of(writes: Sequence[Write]) -> Kinds:
-    """What these writes, which are done, are worth telling. A task that begins in its own process is no news."""
+    """The kinds of news in these finished writes. A task that begins in its own process is not news."""
     found = _NOTHING
     if _RINGING.keys().isdisjoint(map(verb_of, writes)):
         return found  # entries, nearly always
@@ -68,7 +68,7 @@ def _how_little(verb: str) -> int:
 
 def _is_news(verb: str, writes: Sequence[Write]) -> bool:
     for write in writes:
-        if write.verb == verb and write.row is not None and (verb != _START or write.params["worker"] is None):
+        if write.verb == verb and write.row is not None and (verb not in _STARTS or write.params["worker"] is None):
             return True
     return False
 
@@ -101,7 +101,7 @@ class Bell:
                 self._changed.notify_all()
                 waiters, self._waiters = self._waiters, []
             for loop, future in waiters:
-                with suppress(RuntimeError):  # the loop was closed meanwhile; nobody is left to wake
+                with suppress(RuntimeError):  # the loop was closed meanwhile, so there is nothing to wake
                     loop.call_soon_threadsafe(_wake, future)
 
     # ── those who are told ──────────────────────────────────────────────────────────────────────
@@ -127,21 +127,21 @@ class Bell:
 
     @property
     def is_heard(self) -> bool:
-        """Whether what others ring reaches us, as far as can be known."""
+        """Whether rings of other processes reach us, as far as can be known."""
         return self._listener.is_open
 
     # ── those who wait ──────────────────────────────────────────────────────────────────────────
 
     @property
     def moves(self) -> int:
-        """How many rings there were about tasks with another status; to be read before a look."""
+        """The number of rings about changed statuses so far; read it before a look."""
         return self._moves
 
     def moved_since(
         self, moves: int, longest: float = _PATIENT, *, unheard: float = _IMPATIENT, gap: float = LEAST_GAP
     ) -> Moved:
-        """Await the next such ring, if there was none since; after a while it is worth a look anyway. However often
-        somebody rings, it takes as long as `gap`."""
+        """Await the next such ring, if there was none since; after a while return anyway, for a look. It takes at least
+        `gap`, however often the bell rings."""
         return Moved(self, moves, gap, min(longest, _PATIENT if self.is_heard else unheard))
 
     def close(self) -> None:

@@ -1,15 +1,15 @@
 """Make the writes of this process durable, many at a time.
 
-All writes of a process form one queue. Whoever holds the baton takes writes from its front and commits
-them as one transaction: the committer's own thread, or a blocking caller that finds the baton free and
-so saves itself two thread switches. An event-loop thread never holds it, and the main thread does not either: it is
-there that the handlers of signals are called, and one that raises would tear a transaction wherever it stands.
+All writes of a process form one queue. The holder of the baton takes writes from its front and commits them as one
+transaction: the committer's own thread, or a blocking caller that finds the baton free and so saves two thread
+switches. An event-loop thread never holds it. Nor does the main thread: signal handlers are called there, and one that
+raises would tear a transaction in the middle.
 
-A barrier is a write somebody waits for. A pipelined write is one nobody waits for: if it fails, its
-attempt is closed, so that no later write of that attempt can leave a hole behind it, and the error
-surfaces at the attempt's next call.
+A barrier is a write that a caller waits for. A pipelined write is one that no caller waits for: if it fails, its
+attempt is closed, so that no later write of that attempt leaves a hole behind it, and the error is raised at the
+attempt's next call.
 
-Owns order, batching and what happens when a batch fails. What a write means is in the engines.
+Owns order, batching and failed batches. The engines give the writes their meaning.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from perdure._ground import crash_points as crash
-from perdure._ground.envelope import close
+from perdure._ground.secrets.envelope import close
 from perdure._store import exit_flush as leaving
-from perdure._store.contract import Again, Engine, Row
+from perdure._store.contract import Again, Engine
 from perdure._store.interrupts import is_interruptible, start_apart
+from perdure._store.rows import Row
 from perdure._store.wake_ups import Blocked, Waiter, wake_all
 from perdure._store.write import Fence, Write, finish, in_our_words, size_of, waiters_of, were_closed
 from perdure.errors import StoreClosed, StoreForked, StoreUnavailable, StoreUnreachable
@@ -37,13 +38,19 @@ log = logging.getLogger("perdure.committer")
 MAX_BATCH_BYTES = 4_000_000
 MAX_BATCH_WRITES = 2_000
 _AGAIN_LIMIT = 20
-# How soundly the thread sleeps: for a few milliseconds, when only what is urgent wakes it; or until something does.
+# How the thread sleeps: for a few milliseconds, during which only urgent writes wake it; or until any write does.
 _AWAKE, _LIGHT, _DEEP = 0, 1, 2
-LONGEST_DOZE = 0.005
+LONGEST_DOZE = 0.005  # while callers commit one after the other
+GATHERING = 0.005  # while no caller waits for any of the writes
+FULL_LOAD = 100  # so many writes end the gathering: the next ones are made while these are committed
 
 
 class Committer:
     """The queue, the baton and the thread of one store in one process."""
+
+    commit_seconds: float
+    batches: int
+    writes: int
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -54,19 +61,20 @@ class Committer:
         self._sleep = _AWAKE
         self._alarm = _shut()
         self._urgent = False
-        self._callers_commit = False  # somebody has, since the thread last looked
+        self._callers_commit = False  # a write was queued since the thread last looked
         self._gone: type[StoreClosed | StoreForked] | None = None  # why the queue takes nothing any more
         self._thread: threading.Thread | None = None
         self._is_alone = False  # no thread can be started, as when the interpreter is being taken down
         self.commit_seconds = 0.001  # a moving average; what a caller gains by not waiting
         self.batches = self.writes = 0
+        self.on_commit: Callable[[float], None] | None = None  # told how many seconds each batch took
         self.listeners: list[Callable[[Sequence[Write]], None]] = []  # told what is done, in the committing thread
         leaving.alive.add(self)
 
     # ── giving a write ──────────────────────────────────────────────────────────────────────────
 
     def submit(self, write: Write, *, urgent: bool = True) -> Write:
-        """Queue a write and have it committed soon; `urgent` is for what somebody is going to wait for.
+        """Queue a write and have it committed soon; `urgent` is for a write that a caller is about to wait for.
 
         Raises:
             StoreClosed, StoreForked: the queue takes nothing any more.
@@ -79,7 +87,7 @@ class Committer:
 
     def submit_entry(self, write: Write, params: dict[str, Any], fence: Fence, urgent: bool) -> int:
         """Queue the next entry of an attempt's journal. It gets its position here, in the write's `params`, and its
-        envelope is closed for it: from whatever thread they come, positions are in the order of the queue.
+        envelope is closed for it: positions follow the order of the queue, from whatever thread the entries come.
 
         Raises: what `submit` does.
         """
@@ -95,6 +103,8 @@ class Committer:
             fence.unflushed.append(write)
             if urgent or self._sleep == _DEEP or self._thread is None:
                 self._stir(urgent)
+            elif self._sleep and len(self._queue) >= FULL_LOAD:
+                self._wake()
         return position
 
     def _stir(self, urgent: bool) -> None:
@@ -138,10 +148,10 @@ class Committer:
     # ── waiting for it ──────────────────────────────────────────────────────────────────────────
 
     def wait(self, write: Write, *, may_commit: bool = True) -> None:
-        """Block until `write` is done; take the baton if nobody has it and this thread may commit.
+        """Block until `write` is done; take the baton if it is free and this thread may commit.
 
-        What a signal's handler raises meanwhile is raised once the write is done; what it raises the second time, at
-        once. The write is carried out all the same.
+        An exception that a signal handler raises meanwhile is raised once the write is done; a second one, at once. The
+        write is carried out all the same.
         """
         may_commit = may_commit and not is_interruptible()
         while not write.done:
@@ -172,7 +182,7 @@ class Committer:
                 blocked.wait()
 
     def _commit_here(self, write: Write) -> bool:
-        """Take the baton and commit, if nobody has it."""
+        """Take the baton and commit, if it is free."""
         if not self._baton.acquire(blocking=False):
             return False
         try:
@@ -208,7 +218,7 @@ class Committer:
             begin()
             return
         try:
-            # Nothing can come between these two.
+            # Nothing can happen between these two.
             self._thread = thread
             start_apart(begin, ())
         except RuntimeError:
@@ -242,9 +252,13 @@ class Committer:
             return bool(self._queue)
 
     def _let_more_join(self) -> None:
-        """While nobody waits for a write, the next ones go in the same transaction, and wake nobody."""
+        """While no caller waits for a write, the next ones join the same transaction, and wake nothing.
+
+        However quick a commit is, it takes the interpreter from the code that makes the next write. A commit after
+        every other statement of a durable function made each of them take 1.4 times as long (decision 0043).
+        """
         if not self._urgent and self._gone is None:
-            self._doze(_LIGHT, min(self.commit_seconds, LONGEST_DOZE))
+            self._doze(_LIGHT, GATHERING)
 
     def _doze(self, how: int, seconds: float) -> None:
         """Sleep until the alarm, or so long; called and left with the mutex held."""
@@ -275,6 +289,8 @@ class Committer:
                 spent = time.perf_counter() - began
                 self.commit_seconds += 0.1 * (spent - self.commit_seconds)
                 self.batches, self.writes = self.batches + 1, self.writes + done
+                if self.on_commit is not None:
+                    self.on_commit(spent)
         finally:
             # Also when this thread was interrupted: the batch holds writes of others.
             done_now = batch if done == len(batch) else self._hand_back(batch, live)
@@ -283,8 +299,8 @@ class Committer:
                 listener(done_now)
 
     def _hand_back(self, batch: list[Write], live: list[Write]) -> list[Write]:
-        """What the engine did not take goes to the front of the queue; what is closed is refused, in its turn.
-        Those of the batch that are done."""
+        """Writes the engine did not take go back to the front of the queue; writes of closed attempts are refused in
+        turn. Returns the finished writes of the batch."""
         if all(write.done for write in live):
             for write in batch:
                 if not write.done:
@@ -293,7 +309,7 @@ class Committer:
         if rest:
             with self._mutex:
                 self._queue.extendleft(reversed(rest))
-            # Whoever waits for one of them has rung already, while the queue was empty.
+            # A caller that waits for one of them rang before, while the queue was empty.
             self._ring()
         return [write for write in batch if write.done]
 
@@ -311,7 +327,7 @@ class Committer:
         return batch
 
     def _take_first(self) -> list[Write]:
-        """As many as go into one transaction; one that is too large for it goes alone."""
+        """The writes of the next transaction; one that is too large for it is committed alone."""
         batch: list[Write] = []
         size, queue = 0, self._queue
         while queue and len(batch) < MAX_BATCH_WRITES and (not batch or size + queue[0].size <= MAX_BATCH_BYTES):
@@ -376,7 +392,7 @@ class Committer:
         raise AssertionError
 
     def _settle(self, done: list[Write]) -> None:
-        """Wake everybody who waits for one of these."""
+        """Wake all that wait for one of these."""
         with self._mutex:
             waiters = list(itertools.chain.from_iterable(map(waiters_of, done)))
             if self._in_hand is not None and self._in_hand.done:
@@ -406,8 +422,7 @@ class Committer:
         leaving.alive.discard(self)
 
     def mark_forked(self) -> None:
-        # The parent's thread does not exist here, and its locks may be held for ever. What is queued is the
-        # parent's to commit.
+        # The parent's thread does not exist here, and its locks may be held for ever. The parent commits its own queue.
         self._gone = StoreForked
         self._mutex, self._baton, self._alarm = threading.Lock(), threading.Lock(), _shut()
         self._sleep = _AWAKE

@@ -1,4 +1,4 @@
-"""What a process still has to write when it ends: at exit and by SIGTERM, never in the child of a fork."""
+"""The remaining writes of a process that ends: at exit and by SIGTERM, never in the child of a fork."""
 
 from __future__ import annotations
 
@@ -8,14 +8,20 @@ import os
 import signal
 import threading
 import time
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from perdure._store.committer import Committer
+from typing import Protocol
 
 log = logging.getLogger("perdure.committer")
 
-alive: set[Committer] = set()
+
+class Flushed(Protocol):
+    """What has writes that must be on disk before the process ends."""
+
+    def flush(self) -> None: ...
+
+    def mark_forked(self) -> None: ...
+
+
+alive: set[Flushed] = set()
 
 
 def _flush_all() -> None:
@@ -30,7 +36,7 @@ _looked_at_sigterm = float("-inf")
 
 
 def flush_on_sigterm() -> None:
-    """Have SIGTERM commit what is queued before it ends the process, unless somebody else handles it.
+    """Have SIGTERM commit the queued writes before it ends the process, unless another handler is set.
 
     Every attempt asks for it; looking costs more than it is worth more often than once a second.
     """
@@ -43,7 +49,7 @@ def flush_on_sigterm() -> None:
         signal.signal(signal.SIGTERM, _on_sigterm)
 
 
-def _on_sigterm(number: int, _frame: Any) -> None:
+def _on_sigterm(number: int, _frame: object) -> None:
     # Not in the handler itself: it may have interrupted this very thread while it held the queue's mutex.
     signal.signal(number, signal.SIG_DFL)
     threading.Thread(target=_flush_and_end, args=(number,), name="perdure-last-flush").start()

@@ -1,7 +1,7 @@
-"""Keep from the main thread what must not be torn: a signal's handler is called there, between any two instructions,
-and may raise.
+"""Keep interruptions away from work that must not be torn: signal handlers are called in the main thread, between any
+two instructions, and can raise.
 
-Owns who may be interrupted, and how to have something done by a thread that cannot be.
+Owns which thread can be interrupted, and how to move work to one that cannot.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ start_apart = _thread.start_new_thread
 
 
 def is_interruptible() -> bool:
-    """Whether the handlers of signals are called in this thread."""
+    """Whether signal handlers are called in this thread."""
     return threading.current_thread() is threading.main_thread()
 
 
 def apart(act: Callable[[], T]) -> T:
-    """Do it where no signal's handler can raise. What one raises here meanwhile is raised when it is done; what it
-    raises the second time, at once: it is carried out all the same."""
+    """Run the work where no signal handler can raise. A handler's exception meanwhile is raised when the work is done;
+    a second one, at once. The work is carried out all the same."""
     if not is_interruptible():
         return act()
     results: list[T] = []

@@ -1,8 +1,8 @@
 """The way into an event loop for the thread that wakes its tasks.
 
 `call_soon_threadsafe` makes a handle for each call, and wakes the loop by a pipe, which a second callback then reads
-until it is empty. A door is a counter of the kernel's that the loop looks at beside its sockets. The callback that
-reads it goes on with the tasks itself: two system calls for a wake-up, not three, and half the code around them.
+until it is empty. A door is a kernel counter that the loop watches beside its sockets. The callback that reads it also
+resumes the tasks: two system calls for a wake-up, not three, and half the code around them.
 
 A door belongs to its loop, which alone keeps it: it is gone when the loop is closed.
 """
@@ -34,7 +34,7 @@ class Door:
         loop.add_reader(self._fd, self._open)
 
     def let_in(self, waiters: Iterable[Waiter]) -> None:
-        """Have them woken on the loop, from any thread. Nobody is when the loop is closed meanwhile."""
+        """Have them resumed on the loop, from any thread. Nothing happens if the loop is closed meanwhile."""
         self._waiters.extend(waiters)
         os.eventfd_write(self._fd, 1)
 
@@ -44,7 +44,7 @@ class Door:
         except BlockingIOError:
             return  # it was opened already, by a loop that is run inside one of its own callbacks
         waiters = self._waiters
-        for _ in range(len(waiters)):  # those who come meanwhile have rung again
+        for _ in range(len(waiters)):  # those that arrive meanwhile have rung again
             try:
                 waiters.popleft().wake()
             except BaseException:  # a task lets Ctrl-C and SystemExit through, and the others must not miss their turn

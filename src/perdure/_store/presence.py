@@ -1,8 +1,8 @@
 """This process, as other processes see it: a row of its own, and a heart that keeps it fresh.
 
-The heart is a thread, so that a busy event loop does not make its process look dead, and where it can it beats past
-the committer, so that a write which waits for somebody's rows does not either. One row serves all leases of the
-process; when it has held none for a while, the heart rests.
+The heart is a thread, so that a busy event loop does not make its process look dead. Where it can, it beats past the
+committer, so that a write waiting for locked rows does not either. One row serves all leases of the process; when it
+has held none for a while, the heart rests.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msgspec.structs import asdict
 from perdure._ground import ids
 from perdure._ground.clock import Clock
 from perdure._model import LEASE, Sighting
-from perdure._store.acting import Author, acting_author
+from perdure._store.author import Author, acting_author
 from perdure._store.committer import Committer
 from perdure._store.contract import Again, Engine
 from perdure._store.write import Write
@@ -28,6 +28,11 @@ log = logging.getLogger("perdure.heart")
 
 
 class Presence:
+    process: ids.Process
+    user: str
+    worker: str
+    is_registered: bool
+
     def __init__(self, engine: Engine, committer: Committer, clock: Clock) -> None:
         self._engine, self._committer, self._clock = engine, committer, clock
         self.process = ids.this_process()
@@ -47,8 +52,8 @@ class Presence:
         self._own = lru_cache(maxsize=64)(self._author)  # few agents, and the same text for every write of theirs
 
     def author(self, agent: str = "", once: str = "") -> str:
-        """Who writes, as it stands in every event and checkpoint: this process, or the one it acts for; and `once`,
-        the mark of a request that may be repeated."""
+        """The author in every event and checkpoint: this process, or the user it acts for; and `once`, the mark of a
+        request that can be repeated."""
         acting = acting_author()
         return self._own(agent) if acting is None and not once else self._author(agent, acting, once)
 
@@ -100,7 +105,7 @@ class Presence:
                 self._thread.start()
 
     def let_go(self) -> None:
-        """One lease less. The heart goes on for a while: a process whose leases are short would else never beat."""
+        """One lease less. The heart continues for a while: a process with short leases would otherwise never beat."""
         with self._mutex:
             self._held -= 1
             if self._held <= 0:
@@ -132,7 +137,7 @@ class Presence:
                 wait = soon
 
     def _may_rest(self, bell: threading.Event) -> bool:
-        """Whether there has been nothing to keep for a whole lease."""
+        """Whether there has been no lease to keep for a whole lease time."""
         with self._mutex:
             idle = self._held <= 0 and self._clock.boottime() - self._idle_since >= self.lease.total_seconds()
             if idle and self._bell is bell:

@@ -1,8 +1,8 @@
 """The threads that carry rings to other processes and from them.
 
-Neither holds anybody up. The teller sends what has come together since it last did and then rests for a while, so
-that a process that writes thousands of times a second rings some dozens of times. The listener is there while
-somebody in this process wants to hear.
+Neither delays other work. The teller sends the news since its last message and then rests for a while, so that a
+process with thousands of writes a second rings some dozens of times. The listener runs while something in this process
+wants to hear.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ log = logging.getLogger("perdure.bell")
 
 # Between two rings to others, at least, and between two from others.
 GAP_SECONDS, LONGEST_GAP_SECONDS = 0.01, 0.03
-# How long a listener stays when nobody listens any more: whoever waits once often waits again.
+# How long a listener stays after the last subscriber has left: one that waits once often waits again.
 STAYS_SECONDS = 5.0
 _LAST_WORD_SECONDS = 1.0
 
@@ -53,7 +53,7 @@ class Teller:
                 self._bell.wait_for(lambda: self._is_closed, rest)
 
     def _next(self) -> Kinds:
-        """What is to be told; nothing at the end."""
+        """The next news; nothing at the end."""
         with self._bell:
             self._bell.wait_for(lambda: self._kinds or self._is_closed)
             kinds, self._kinds = self._kinds, frozenset()
@@ -69,7 +69,7 @@ class Teller:
 
 
 class Listener:
-    """Hears others while somebody listens."""
+    """Listens to other processes while something in this process subscribes."""
 
     def __init__(self, line: Line | None, ring: Callable[[Kinds], None]) -> None:
         self._line, self._ring = line, ring
@@ -81,7 +81,7 @@ class Listener:
 
     @property
     def is_open(self) -> bool:
-        """Whether what others say is heard now; where there are no others, always."""
+        """Whether other processes are heard now; true if there cannot be any."""
         return self._line is None or (self._thread is not None and self._line.is_open)
 
     def join(self) -> None:
@@ -106,7 +106,7 @@ class Listener:
                 continue
             if kinds:
                 self._ring(kinds)
-                # What comes at once is one ring: those who are rung have to have time to work.
+                # News that arrives together is one ring: those who are rung need time to work.
                 time.sleep(GAP_SECONDS)
 
     def _is_wanted(self, line: Line) -> bool:

@@ -12,17 +12,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from perdure._ground import codec, envelope
 from perdure._ground.bridge import Call, drive
 from perdure._ground.clock import Clock, SystemClock, from_environment
 from perdure._ground.config import Address
-from perdure._ground.crypto import KeyRing
+from perdure._ground.encoding import codec
+from perdure._ground.secrets import envelope
+from perdure._ground.secrets.crypto import KeyRing
 from perdure._model import EVENT_NAMES, digest
 from perdure._store.bell import Bell
 from perdure._store.committer import Committer
-from perdure._store.contract import Engine, Row
+from perdure._store.contract import Engine, Reading
 from perdure._store.interrupts import apart
 from perdure._store.presence import Presence
+from perdure._store.rows import Row
 from perdure._store.write import Fence, Write
 from perdure.errors import PerdureError, StoreForked
 
@@ -30,7 +32,15 @@ T = TypeVar("T")
 
 
 class Shared:
-    """What all apps of a process that use one store have in common."""
+    """The state that all apps of a process share when they use one store."""
+
+    address: Address
+    clock: Clock
+    engine: Engine
+    committer: Committer
+    presence: Presence
+    bell: Bell
+    pid: int
 
     def __init__(self, address: Address, clock: Clock) -> None:
         self.address, self.clock = address, clock
@@ -68,7 +78,7 @@ def share(address: Address) -> Shared:
 
 
 def _let_go(shared: Shared) -> bool:
-    """Whether the caller was the last user, who has to close it."""
+    """Whether the caller was the last user, and has to close it."""
     with _mutex:
         shared.users -= 1
         if shared.users <= 0:
@@ -93,6 +103,16 @@ def make_engine(address: Address) -> Engine:
 
 
 class Store:
+    engine: Engine
+    committer: Committer
+    presence: Presence
+    clock: Clock
+    bell: Bell
+    ring: KeyRing
+    namespace: str
+    place: str
+    address: Address
+
     def __init__(self, shared: Shared, ring: KeyRing, namespace: str) -> None:
         self._shared = shared
         self.engine, self.committer = shared.engine, shared.committer
@@ -113,22 +133,34 @@ class Store:
             size = _ROW_BYTES + sum([len(value) for value in params.values() if type(value) is bytes])
         return Write(self.committer, name, params, f"{self.namespace}\0{key}", size, fence)
 
-    def query(self, name: str, **params: Any) -> Call[list[Row]]:
+    def query(self, name: str, **params: object) -> Call[list[Row]]:
         if self._shared.pid != os.getpid():
             raise StoreForked
         return Call(lambda: self.engine.query(name, params))
 
-    def rows(self, kind: Callable[..., T], name: str, **params: Any) -> Call[list[T]]:
-        """What a query answers, as rows of its kind (`ROWS` in contract.py)."""
+    def rows(self, kind: Callable[..., T], name: str, /, **params: object) -> Call[list[T]]:
+        """The rows of a query, as their class (see `ROWS`)."""
         if self._shared.pid != os.getpid():
             raise StoreForked
         return Call(lambda: [kind(*row) for row in self.engine.query(name, params)])
 
+    def row(self, kind: Callable[..., T], name: str, /, **params: object) -> Call[T | None]:
+        """The first row of a query, or None."""
+        if self._shared.pid != os.getpid():
+            raise StoreForked
+        return Call(lambda: next((kind(*row) for row in self.engine.query(name, params)), None))
+
     def read(self, act: Callable[[Engine], T]) -> Call[T]:
-        """What `act` reads of the engine, by several queries perhaps, in one go."""
+        """The result of `act` on the engine, by several queries perhaps, in one go."""
         if self._shared.pid != os.getpid():
             raise StoreForked
         return Call(lambda: act(self.engine))
+
+    def look(self, act: Callable[[Reading], T]) -> Call[T]:
+        """The same, for queries that have to agree: all of them see the store at one moment."""
+        if self._shared.pid != os.getpid():
+            raise StoreForked
+        return Call(lambda: self.engine.at_one_moment(act))
 
     async def wall_ms(self) -> int:
         """The time that the deadlines of pauses are in: where several machines share a store, the store's own."""
@@ -139,15 +171,15 @@ class Store:
 
     # ── payloads ────────────────────────────────────────────────────────────────────────────────
 
-    def seal(self, uid: str, kind: str, value: Any, as_type: Any = Any) -> bytes:
+    def seal(self, uid: str, kind: str, value: object, as_type: object = Any) -> bytes:
         return envelope.seal(codec.encode(value, as_type), kind, uid, self.ring)
 
-    def unseal(self, uid: str, kind: str, data: bytes, as_type: Any = Any) -> Any:
+    def unseal(self, uid: str, kind: str, data: bytes, as_type: object = Any) -> Any:
         return codec.decode(envelope.unseal(data, kind=kind, bound_to=uid, ring=self.ring), as_type)
 
-    def event(self, uid: str, kind: str, data: Any = None, agent: str = "", once: str = "") -> dict[str, Any]:
-        """What a lifecycle verb adds to the task's chain: who did what, when. `data` may be encoded already; `once` is
-        the mark of a request that may be repeated."""
+    def event(self, uid: str, kind: str, data: object = None, agent: str = "", once: str = "") -> dict[str, Any]:
+        """The event that a lifecycle verb adds to the task's chain: author, act and time. `data` may be encoded
+        already; `once` is the mark of a request that can be repeated."""
         if kind not in EVENT_NAMES:
             raise ValueError(f"{kind!r} is not a kind of event")
         at, author = self.clock.now_ms(), self.presence.author(agent, once)

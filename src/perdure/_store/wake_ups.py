@@ -22,8 +22,8 @@ log = logging.getLogger("perdure.committer")
 class Waiting(Struct, eq=False):
     """A task of an event loop that waits for a write: all that asyncio asks of a future, and nothing more.
 
-    A future, once done, has its task woken in the loop's next round. Here the callback that the committer sends to
-    the loop is the one that goes on with the task: a round less for each write that is waited for.
+    A finished future resumes its task in the loop's next round. Here the callback that the committer sends to the loop
+    resumes the task directly: a round less for each awaited write.
     """
 
     loop: asyncio.AbstractEventLoop
@@ -47,7 +47,7 @@ class Waiting(Struct, eq=False):
             raise asyncio.CancelledError
 
     def cancel(self, msg: object = None) -> bool:
-        """The task is cancelled: it goes on soon, without the write, which is carried out all the same."""
+        """The task is cancelled: it continues soon, without the write, which is carried out all the same."""
         callback, self._callback = self._callback, None
         if callback is None:
             return False
@@ -56,7 +56,7 @@ class Waiting(Struct, eq=False):
         return True
 
     def wake(self) -> None:
-        """The write is done: go on with the task, here and now, on its loop."""
+        """The write is done: resume the task, here and now, on its loop."""
         callback, self._callback = self._callback, None
         if callback is not None and self._context is not None:
             self._context.run(callback, self)
@@ -98,7 +98,7 @@ def wake_all(waiters: Sequence[Waiter]) -> None:
                 continue
             try:
                 loop.call_soon_threadsafe(_wake_first, loop, theirs)
-            except RuntimeError:  # the loop was closed meanwhile; nobody is left to wake
+            except RuntimeError:  # the loop was closed meanwhile, so there is nothing to wake
                 log.debug("an event loop was closed while %d writes were under way", len(theirs))
 
 

@@ -5,25 +5,32 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Generator
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 from weakref import ref
 
 from msgspec import Struct, field
 
 from perdure._ground.bridge import Hop, mode, without_asyncio
-from perdure._store.contract import Params, Row
+from perdure._store.rows import Params, Row
 from perdure._store.wake_ups import Waiter, Waiting
 from perdure.errors import LeaseLost, PerdureError, StoreUnavailable
 
-if TYPE_CHECKING:
-    from perdure._store.committer import Committer
+
+class Queue(Protocol):
+    """The queue of writes, which the committer is."""
+
+    def enqueue(self, write: Write) -> None: ...
+
+    def wait(self, write: Write) -> None: ...
+
+    def submit_and_wake(self, write: Write, waiting: Waiting) -> bool: ...
 
 
 # Writes, fences and those who wait are made for every step: a Struct is made in C, a fourth of what a class takes.
 
 
 class Fence(Struct, eq=False, weakref=True):
-    """What the writes of one attempt share: whether it may still write, and where."""
+    """The state that the writes of one attempt share: whether it may still write, and where."""
 
     task_id: str
     uid: str
@@ -54,14 +61,14 @@ class Fence(Struct, eq=False, weakref=True):
         self.unflushed.clear()
 
 
-# All that were ever closed and that somebody still has: mostly none, and then no write has to be asked for its own.
+# All closed fences that are still referenced. Mostly there are none, and then no write has to check its own.
 were_closed: set[ref[Fence]] = set()
 
 
 class Write(Hop["Row | None"], Struct, eq=False):
     """One verb on its way to disk; awaiting it is waiting until it is durable (or refused: None)."""
 
-    _committer: Committer
+    _committer: Queue
     verb: str
     params: Params
     key: str  # rows are locked in this order, so that two processes never wait for each other
@@ -73,9 +80,10 @@ class Write(Hop["Row | None"], Struct, eq=False):
     error: BaseException | None = None
     queued: bool = False
     done: bool = False
-    waiters: tuple[Waiter, ...] = ()  # several scopes of a durable function may wait for one write
+    waiters: tuple[Waiter, ...] = ()  # several scopes of a durable function can wait for one write
 
-    __repr__ = object.__repr__  # not its payload
+    def __repr__(self) -> str:
+        return object.__repr__(self)  # not its payload
 
     def outcome(self) -> Row | None:
         if self.error is not None:

@@ -1,7 +1,7 @@
 """Execution memory: tasks, their checkpoints, pauses and ends, and keeping all of it in order.
 
-What keeps it in order (gc, audit, rotation, doctor) is imported when first used: few processes ever do. So is what
-only workers do, and what few tasks ask for.
+The verbs that keep the store in order (gc, audit, rotation, doctor) are imported when first used, because few processes
+need them. So are the parts that only workers or few tasks need.
 """
 
 from perdure._ground.lazy_door import lazy_door
@@ -9,9 +9,11 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
+        "attempts": ("in_one_call",),
         "checkpoints": (
             "CheckpointPart",
             "Checkpoints",
+            "KeptEntries",
             "LeftToWorker",
             "Policy",
             "all_carried",
@@ -22,17 +24,20 @@ __getattr__ = lazy_door(
             "has_carried",
             "put as put_checkpoint",
             "read_checkpoint",
-            "require_checkpoint",
+            "fork_columns",
             "read_own_state",
             "read_state_at",
+            "saving as saving_often",
             "store_once as checkpoint_once",
+            "value_at",
         ),
         "core": ("StoreOwner", "TaskCore", "agent_of", "event_of", "has_checkpoints", "store_of"),
-        "holders": ("Holders", "RemoteHolder", "is_holder"),
+        "holders": ("Holders", "RemoteHolder", "end_held_by_error", "held_in_row", "is_holder"),
         "leases": (
             "COULD_NOT_BEGIN",
             "Hold",
             "TAKEN_OVER",
+            "Uncaught",
             "forget as forget_lease",
             "held as held_lease",
             "in_words",
@@ -42,13 +47,20 @@ __getattr__ = lazy_door(
             "take as take_lease",
             "take_free as take_free_leases",
             "taking as take_lease_by",
+            "uncaught",
             "why_over as why_lease_over",
         ),
         "dependencies": ("Blocked", "blocked_by", "blockers", "read_blocked"),
         "inbox": ("Inbox", "is_pause_id"),
-        "lifecycle": ("explain as explain_refusal", "fail_circle", "fail_overdue", "move", "settle as settle_blocked"),
+        "lifecycle": (
+            "error_of",
+            "explain as explain_refusal",
+            "fail_circle",
+            "fail_overdue",
+            "move",
+            "settle as settle_blocked",
+        ),
         "pauses": (
-            "DueQuestion",
             "EFFECT as EFFECT_QUESTION",
             "INSTRUCTION",
             "POLL_TOPIC",
@@ -71,15 +83,19 @@ __getattr__ = lazy_door(
             "take_task",
             "topic_of as callback_topic",
         ),
-        "once": ("Once", "once_of"),
+        "lists": ("summaries_of",),
+        "once": ("Once", "has_signed", "once_of"),
+        "task_arguments": ("check_beginning", "check_texts"),
         "task": ("Task", "TaskHooks", "read_progress"),
         "task_drafts": ("begin as begin_by_draft", "begun as begun_by_draft", "draft_of"),
+        "state": ("as_tool_call", "keep_recent"),
         "task_row": ("current_row", "find_row"),
         "tasks": (
             "Tasks",
             "handlers_in",
             "hooks_of",
             "insert_task",
+            "record_in_row",
             "task_by_uid",
             "task_without_state",
             "tasks_of",

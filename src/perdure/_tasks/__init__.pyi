@@ -1,14 +1,16 @@
 """Execution memory: tasks, their checkpoints, pauses and ends, and keeping all of it in order.
 
-What keeps it in order (gc, audit, rotation, doctor) is imported when first used: few processes ever do. So is what
-only workers do, and what few tasks ask for.
+The verbs that keep the store in order (gc, audit, rotation, doctor) are imported when first used, because few processes
+need them. So are the parts that only workers or few tasks need.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """
 
+from perdure._tasks.attempts import in_one_call
 from perdure._tasks.checkpoints import (
     CheckpointPart,
     Checkpoints,
+    KeptEntries,
     LeftToWorker,
     Policy,
     all_carried,
@@ -19,17 +21,20 @@ from perdure._tasks.checkpoints import (
     has_carried,
     put as put_checkpoint,
     read_checkpoint,
-    require_checkpoint,
+    fork_columns,
     read_own_state,
     read_state_at,
+    saving as saving_often,
     store_once as checkpoint_once,
+    value_at,
 )
 from perdure._tasks.core import StoreOwner, TaskCore, agent_of, event_of, has_checkpoints, store_of
-from perdure._tasks.holders import Holders, RemoteHolder, is_holder
+from perdure._tasks.holders import Holders, RemoteHolder, end_held_by_error, held_in_row, is_holder
 from perdure._tasks.leases import (
     COULD_NOT_BEGIN,
     Hold,
     TAKEN_OVER,
+    Uncaught,
     forget as forget_lease,
     held as held_lease,
     in_words,
@@ -39,11 +44,13 @@ from perdure._tasks.leases import (
     take as take_lease,
     take_free as take_free_leases,
     taking as take_lease_by,
+    uncaught,
     why_over as why_lease_over,
 )
 from perdure._tasks.dependencies import Blocked, blocked_by, blockers, read_blocked
 from perdure._tasks.inbox import Inbox, is_pause_id
 from perdure._tasks.lifecycle import (
+    error_of,
     explain as explain_refusal,
     fail_circle,
     fail_overdue,
@@ -51,7 +58,6 @@ from perdure._tasks.lifecycle import (
     settle as settle_blocked,
 )
 from perdure._tasks.pauses import (
-    DueQuestion,
     EFFECT as EFFECT_QUESTION,
     INSTRUCTION,
     POLL_TOPIC,
@@ -74,15 +80,19 @@ from perdure._tasks.pauses import (
     take_task,
     topic_of as callback_topic,
 )
-from perdure._tasks.once import Once, once_of
+from perdure._tasks.lists import summaries_of
+from perdure._tasks.once import Once, has_signed, once_of
+from perdure._tasks.task_arguments import check_beginning, check_texts
 from perdure._tasks.task import Task, TaskHooks, read_progress
 from perdure._tasks.task_drafts import begin as begin_by_draft, begun as begun_by_draft, draft_of
+from perdure._tasks.state import as_tool_call, keep_recent
 from perdure._tasks.task_row import current_row, find_row
 from perdure._tasks.tasks import (
     Tasks,
     handlers_in,
     hooks_of,
     insert_task,
+    record_in_row,
     task_by_uid,
     task_without_state,
     tasks_of,
@@ -161,8 +171,10 @@ from perdure._tasks.webhooks import (
 from perdure._tasks.pauses import checks
 from perdure._tasks.values import memory_values
 __all__ = [
+    "in_one_call",
     "CheckpointPart",
     "Checkpoints",
+    "KeptEntries",
     "LeftToWorker",
     "Policy",
     "all_carried",
@@ -173,10 +185,12 @@ __all__ = [
     "has_carried",
     "put_checkpoint",
     "read_checkpoint",
-    "require_checkpoint",
+    "fork_columns",
     "read_own_state",
     "read_state_at",
+    "saving_often",
     "checkpoint_once",
+    "value_at",
     "StoreOwner",
     "TaskCore",
     "agent_of",
@@ -185,10 +199,13 @@ __all__ = [
     "store_of",
     "Holders",
     "RemoteHolder",
+    "end_held_by_error",
+    "held_in_row",
     "is_holder",
     "COULD_NOT_BEGIN",
     "Hold",
     "TAKEN_OVER",
+    "Uncaught",
     "forget_lease",
     "held_lease",
     "in_words",
@@ -198,6 +215,7 @@ __all__ = [
     "take_lease",
     "take_free_leases",
     "take_lease_by",
+    "uncaught",
     "why_lease_over",
     "Blocked",
     "blocked_by",
@@ -205,12 +223,12 @@ __all__ = [
     "read_blocked",
     "Inbox",
     "is_pause_id",
+    "error_of",
     "explain_refusal",
     "fail_circle",
     "fail_overdue",
     "move",
     "settle_blocked",
-    "DueQuestion",
     "EFFECT_QUESTION",
     "INSTRUCTION",
     "POLL_TOPIC",
@@ -232,20 +250,27 @@ __all__ = [
     "take_question",
     "take_task",
     "callback_topic",
+    "summaries_of",
     "Once",
+    "has_signed",
     "once_of",
+    "check_beginning",
+    "check_texts",
     "Task",
     "TaskHooks",
     "read_progress",
     "begin_by_draft",
     "begun_by_draft",
     "draft_of",
+    "as_tool_call",
+    "keep_recent",
     "current_row",
     "find_row",
     "Tasks",
     "handlers_in",
     "hooks_of",
     "insert_task",
+    "record_in_row",
     "task_by_uid",
     "task_without_state",
     "tasks_of",

@@ -1,31 +1,39 @@
 """`async with task.attempt()`: one go at a task, with an end that is recorded.
 
-What an exception means is the task's own choice (`Config.on_failure`): another attempt may follow, up to
-`max_retries` of them, or the task pauses, or it fails. The exception itself goes on to the caller.
+The task decides what an exception means (`Config.on_failure`): another attempt follows, up to `max_retries` of them, or
+the task pauses, or it fails. The exception itself is raised to the caller.
+
+A single write from outside needs the lease too, but is not an attempt at the work: `in_one_call`.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Literal, TypeVar
 
-from perdure._ground.exception_text import in_one_line, message_of, name_and_message
-from perdure._ground.known_secrets import redact
-from perdure._ground.traceback_text import trace_of
+from perdure._ground.bridge import Nap
+from perdure._ground.exception_text import in_one_line
+from perdure._ground.secrets.known_secrets import redact
 from perdure._model import Config
 from perdure._tasks import leases
-from perdure._tasks.checkpoints import saving
+from perdure._tasks.checkpoints import save_working_state, saving
 from perdure._tasks.core import TaskCore
-from perdure._tasks.leases import Hold
+from perdure._tasks.leases import Hold, Uncaught, uncaught
 from perdure._tasks.lifecycle import check_time, fail
 from perdure._tasks.pauses import pause_write
-from perdure.errors import LeaseHeld, LeaseLost, PerdureError
+from perdure.errors import Conflict, LeaseHeld, LeaseLost, PerdureError
 
 T = TypeVar("T", bound=TaskCore)
+R = TypeVar("R")
 
-# What the record of an attempt says of an exception, at most.
+# The most characters of an exception that the record of an attempt keeps.
 _SHORT = 200
+
+# How long a call waits for a lease that others have for a call of their own, in seconds.
+_PATIENCE, _BETWEEN_TRIES = 1.0, 0.02
 
 
 @asynccontextmanager
@@ -33,7 +41,8 @@ async def attempt_of(task: T, *, take_over: bool = False) -> AsyncIterator[T]:
     hold = await leases.take(task._store, task.id, task.uid, task._agent, is_exclusive=True, take_over=take_over)
     try:
         config = await task._refresh(hold)
-        async with saving(task, config.checkpoint_interval):
+        save = partial(save_working_state, task)
+        async with saving(task, config.checkpoint_interval, task._store.clock, save):
             yield task
         await check_time(task)
     except LeaseLost:
@@ -48,6 +57,35 @@ async def attempt_of(task: T, *, take_over: bool = False) -> AsyncIterator[T]:
     await _release(task, hold, "released")
 
 
+async def in_one_call(task: T, act: Callable[[T], Awaitable[R]]) -> R:
+    """Have `act` write under a lease that is taken for this call and given back after it.
+
+    No attempt fails by its errors: they are the caller's, and the task stays as it was. Somebody else who has the lease
+    for one call is waited for. A write that was made before, by the same key, is found without the lease.
+    """
+    until = time.monotonic() + _PATIENCE
+    hold: Hold | None = None
+    try:
+        while hold is None:
+            try:
+                hold = await leases.take(task._store, task.id, task.uid, task._agent, is_exclusive=True)
+            except LeaseHeld:
+                if time.monotonic() >= until:
+                    if leases.held(task._store, task.uid) is not None:
+                        raise  # an attempt of this process, which `act` would write for
+                    break
+                await Nap(_BETWEEN_TRIES)
+            except Conflict:
+                break
+        if hold is not None:
+            await task._refresh(hold)
+        return await act(task)
+    finally:
+        left = leases.held(task._store, task.uid)
+        if left is not None and (left is hold or not left.is_exclusive):
+            await leases.release(task._store, left, "released")
+
+
 async def _release(task: TaskCore, hold: Hold, ended: str) -> None:
     if leases.held(task._store, task.uid) is hold:
         await leases.release(task._store, hold, ended)
@@ -56,20 +94,8 @@ async def _release(task: TaskCore, hold: Hold, ended: str) -> None:
 async def _failed(task: TaskCore, hold: Hold, error: Exception) -> None:
     if leases.held(task._store, task.uid) is not hold:
         return  # completed, paused or failed inside the block: that is its end
-    what = redact(in_one_line(name_and_message(error)))[:_SHORT]
     try:
-        record = await task.record()
-        errors = sum(attempt.ended.startswith("error") for attempt in record.attempts)
-        choice = after_error(record.config, errors + 1)
-        if choice == "fail":
-            name = type(error).__name__
-            message = message_of(error)[:_SHORT] or name
-            await fail(task, {"message": message, "type": name, "traceback": trace_of(error)})
-        elif choice == "pause":
-            payload = {"error": what, "traceback": trace_of(error)}
-            await pause_write.pause(task, f"an attempt failed: {what}", "human_input", None, payload)
-        else:
-            await leases.release(task._store, hold, f"error: {what}", error)
+        await end_by_error(task, hold, uncaught(error))
     except (LeaseLost, LeaseHeld):
         leases.forget(task._store, hold)
     except PerdureError as trouble:
@@ -77,7 +103,23 @@ async def _failed(task: TaskCore, hold: Hold, error: Exception) -> None:
         leases.forget(task._store, hold)
 
 
+async def end_by_error(task: TaskCore, hold: Hold, error: Uncaught) -> None:
+    """Record that an exception ended this attempt, and do what the task's config says follows."""
+    what = redact(in_one_line(f"{error.type}: {error.message}" if error.message else error.type))[:_SHORT]
+    record = await task.record()
+    errors = sum(attempt.ended.startswith("error") for attempt in record.attempts)
+    choice = after_error(record.config, errors + 1)
+    if choice == "fail":
+        message = error.message[:_SHORT] or error.type
+        await fail(task, {"message": message, "type": error.type, "traceback": error.traceback})
+    elif choice == "pause":
+        payload = {"error": what, "traceback": error.traceback}
+        await pause_write.pause(task, f"an attempt failed: {what}", "human_input", None, payload)
+    else:
+        await leases.release(task._store, hold, f"error: {what}", error)
+
+
 def after_error(config: Config, errors: int) -> Literal["retry", "pause", "fail"]:
-    """What follows the `errors`th attempt that ended in an exception."""
+    """What follows after the `errors`th attempt that ended in an exception."""
     chosen = config.on_failure or "retry"
     return "fail" if chosen == "retry" and errors > config.max_retries else chosen

@@ -1,4 +1,4 @@
-"""What every room inside this one knows of a task: its id, its store, its newest snapshot.
+"""The state of a task that every room inside this one needs: its id, its store, its newest snapshot.
 
 `Task` derives from `TaskCore` and adds the verbs of users. The functions here are for the rooms above: users see no
 attribute of perdure's own on `app.tasks` or on a task.
@@ -30,7 +30,7 @@ class StoreOwner:
 
 
 class TaskCore(StoreOwner):
-    """One task; what it shows is what was last read or written through it."""
+    """One task. It shows what was last read or written through it."""
 
     id: str
     uid: str
@@ -45,7 +45,7 @@ class TaskCore(StoreOwner):
         self._agent = agent
         self._hold: Hold | None = None  # of a process elsewhere that writes through this handle (holders.py)
         self._snapshot = snapshot  # the newest this handle knows of
-        self._read = snapshot  # the one that `state` was read from, before the code changed it
+        self._read = snapshot  # the one `state` was read from, before the code changed it
         self.id, self.uid, self.status = key
         self.state, self.created = state, created
         self._deadline_at: int | None = None  # of a task without a durable function, which has its own
@@ -64,7 +64,7 @@ class TaskCore(StoreOwner):
         return self.status in FINISHED
 
     async def record(self) -> TaskRecord:
-        """The task as it stands in the store now."""
+        """The record of the task as the store has it now."""
         row = await current_row(self._store, self.id, self.uid)
         record, snapshot = await records.load(self._store, row)
         self._snapshot = self._read = snapshot
@@ -72,8 +72,7 @@ class TaskCore(StoreOwner):
         return record
 
     async def _refresh(self, hold: Hold) -> Config:
-        """Read status and state anew, and how the task is to be treated. The rest of the record is left out: it grows
-        with every attempt."""
+        """Read status, state and config anew. The rest of the record is left out: it grows with every attempt."""
         row = await current_row(self._store, self.id, self.uid)
         hold.snapshot = None
         self._snapshot = self._read = await self._base(hold)
@@ -113,7 +112,7 @@ class TaskCore(StoreOwner):
             hold.snapshot = None
         return done
 
-    def _event(self, kind: str, data: Any, once: Once | None = None) -> dict[str, Any]:
+    def _event(self, kind: str, data: object, once: Once | None = None) -> dict[str, Any]:
         return self._store.event(self.uid, kind, data, self._agent, once.mark if once is not None else "")
 
     async def _has_done(self, once: Once | None) -> bool:
@@ -128,7 +127,7 @@ class TaskCore(StoreOwner):
 
 async def do_once(task: TaskCore, once: Once | None, act: Callable[[], Awaitable[None]]) -> None:
     """Do it, unless this request was fulfilled before, or is by a repeat that is quicker."""
-    # Who writes by fence takes no lease for nothing; the write itself looks for the key.
+    # A write by fence needs no new lease; the write itself checks the key.
     if task._hold is None and await task._has_done(once):
         return
     try:
@@ -149,12 +148,17 @@ async def newest_state(store: Store, uid: str) -> tuple[TaskRow, Snapshot, Json]
     Raises:
         RecordDamaged: there is no row with this uid.
     """
-    rows = await store.query("get_task_by_uid", uid=uid)
-    if not rows:
+    row = await store.row(TaskRow, "get_task_by_uid", uid=uid)
+    if row is None:
         raise RecordDamaged(f"the row of task {uid}", "it is not found by its own uid, or was deleted just now")
-    row = TaskRow(*rows[0])
+    state, snapshot = await state_in(store, row)
+    return row, snapshot, state
+
+
+async def state_in(store: Store, row: TaskRow) -> tuple[Json, Snapshot]:
+    """The state that a task's row names, and its snapshot."""
     snapshot, _, _ = await records.newest_good(store, row)
-    return row, snapshot, snapshots.contents(snapshot.raw)["state"]
+    return snapshots.contents(snapshot.raw)["state"], snapshot
 
 
 async def attach(store: Store, uid: str) -> TaskCore:
@@ -183,11 +187,11 @@ def agent_of(task: TaskCore) -> str:
     return task._agent
 
 
-def event_of(task: TaskCore, kind: str, data: Any) -> dict[str, Any]:
+def event_of(task: TaskCore, kind: str, data: object) -> dict[str, Any]:
     """The columns of an event that is added to the task's chain."""
     return task._event(kind, data)
 
 
 def has_checkpoints(task: TaskCore) -> bool:
-    """Whether the task has checkpoints beside the first one, as far as this handle knows."""
+    """Whether the task has checkpoints after the first one, as far as this handle knows."""
     return task._has_checkpoints

@@ -1,7 +1,7 @@
 """Tasks that depend on others: what blocks them.
 
-Owns the question "may this task begin?". Who asks it over and over, and lets tasks begin, is
-perdure/_worker/dependencies.py; who opens a task for work without a worker asks it once, in leases.py.
+Owns the question "may this task begin?". perdure/_worker/waits/dependencies.py asks it again and again;
+leases.py asks it once when a task is opened without a worker.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from perdure._ground.codec import stored_json
+from perdure._ground.encoding.codec import stored_json
 from perdure._ground.ids import check_id
 from perdure._model import Config, Policy, find_circle, what_blocks
 from perdure._store import Store, TaskRow
@@ -34,7 +34,7 @@ async def dependencies_of(store: Store, row: TaskRow) -> dict[str, str | None]:
 
 
 async def blockers(store: Store, id: str) -> Sequence[str]:
-    """What keeps a task from beginning, each in a few words; empty when nothing does."""
+    """The reasons a task cannot begin, each in a few words; empty if there are none."""
     row = await find_row(store, check_id(id))
     if row is None:
         raise NotFound("task", id, store.place)
@@ -60,7 +60,7 @@ async def has_to_wait(store: Store, id: str, depends_on: Sequence[str]) -> bool:
             continue
         row = await find_row(store, name)
         statuses[name] = row.status if row else None
-        # One that has completed waits for nobody, whatever it once depended on.
+        # A completed task waits for nothing, whatever it once depended on.
         graph[name] = _needs(row) if row and row.status != "completed" else []
         ahead += graph[name]
     circle = find_circle(graph)
@@ -70,8 +70,8 @@ async def has_to_wait(store: Store, id: str, depends_on: Sequence[str]) -> bool:
 
 
 async def read_blocked(store: Store, *, settled: bool, after: str = "", limit: int = 500) -> list[Blocked]:
-    """Tasks that have not begun because they depend on others, in the order they were made; of those that are
-    `settled`, what they depend on has completed, or some of it has ended otherwise."""
+    """Tasks that have not begun because they depend on others, in the order they were created. With `settled`, only
+    those whose dependencies have all completed, or of which one has ended otherwise."""
     asked = {"namespace": store.namespace, "settled": int(settled), "after": after, "limit": limit}
     rows = await store.query("read_blocked", **asked)
     found: dict[str, Blocked] = {}

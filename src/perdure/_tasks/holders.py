@@ -1,11 +1,11 @@
 """Leases for processes that are known only over a network: an agent elsewhere that works through a server.
 
-A holder has a row of its own among the workers and beats through any process that uses the store. Its lease belongs
-to it, not to the process that carried its request: a server may die, and another one takes the holder's next write.
-A write by fence names holder and epoch, and the store refuses it when the lease has changed hands.
+A holder has its own row among the workers, and its beats can arrive through any process that uses the store. Its lease
+belongs to the holder, not to the process that carried the request: when a server dies, another one accepts the holder's
+next write. A write by fence names holder and epoch, and the store refuses it after the lease has changed hands.
 
-Its death cannot be proven from here: its pid is on another machine, or may be. Only its silence counts. When its
-beats end for a whole lease, others may take its tasks over, as from any worker.
+Its death cannot be proven from here, because its pid can be on another machine. Only its silence counts. When it misses
+every beat of a whole lease, others may take its tasks over, as from any worker.
 
 The token is the only secret. The worker's id is a hash of it, so the store never has the token.
 """
@@ -22,25 +22,26 @@ from msgspec import Struct
 
 from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.ids import check_id
-from perdure._store import Fence, Store, WorkerRow, Write
+from perdure._store import Fence, HoldingRow, Store, TaskRow, WorkerRow, Write
 from perdure._tasks import leases
-from perdure._tasks.leases import Hold
+from perdure._tasks.attempts import end_by_error
+from perdure._tasks.leases import Hold, Uncaught
 from perdure._tasks.task import Task
 from perdure._tasks.task_row import current_row, find_row
-from perdure._tasks.tasks import Tasks, task_by_uid
-from perdure.errors import InvalidInput, NotFound
+from perdure._tasks.tasks import Tasks, task_in_row
+from perdure.errors import InvalidInput, LeaseHeld, LeaseLost, NotFound
 
-# Rows of holders begin so; no other worker's does.
+# The prefix of holders' rows; no other worker's row has it.
 PREFIX = "holder-"
 _TOKEN = re.compile(r"prd-hold-[A-Za-z0-9_-]{43}")
 _FENCE = re.compile(r"([1-9][0-9]{0,17})\.(prd-hold-[A-Za-z0-9_-]{43})")
 SHORTEST, LONGEST = timedelta(seconds=1), timedelta(hours=1)
-# The row of a holder that has neither leases nor beats for this long is removed.
+# The row of a holder that has had no lease and no beat for this long is removed.
 _FORGOTTEN = timedelta(hours=1)
 
 
 class RemoteHolder(Struct, frozen=True):
-    """A process elsewhere that may hold leases. Keep the token: it is shown once."""
+    """A process elsewhere that can hold leases. Keep the token: it is shown once."""
 
     token: str
     worker: str  # its id among the workers
@@ -60,9 +61,9 @@ class Holders:
     async def register(
         self, *, host: str, pid: int, boot_id: str = "", user: str = "", lease: Duration = "30s"
     ) -> RemoteHolder:
-        """Register a process elsewhere. Without a `user` it is the one this process acts for.
+        """Register a process elsewhere. Without a `user` it belongs to the user this process acts for.
 
-        `lease` is how long it may be silent. Its beats come over a network, through a server that may be restarted.
+        `lease` is the longest allowed silence. The beats travel over a network, through a server that may be restarted.
 
         Raises:
             InvalidInput: a text cannot be kept, or the lease is not between 1 second and 1 hour.
@@ -80,7 +81,7 @@ class Holders:
         token = f"prd-hold-{secrets.token_urlsafe(32)}"
         params = {
             "host": host,
-            # Without a boot id of the row, nobody on its machine (or, of a local file, on ours) takes the pid for a
+            # The row has no boot id. So no process on its machine (or, for a local file, on ours) takes the pid as a
             # proof of death: the start time of the process is not known here.
             "boot_id": "",
             "pid_ns": f"~remote {boot_id}",
@@ -107,9 +108,9 @@ class Holders:
     async def leave(self, token: str) -> None:
         """The holder gives its leases back and is forgotten. One that is not known has left already."""
         worker = _checked(token)
-        for uid, task_id, namespace, _, _, epoch, *_ in await self._store.query("read_holding", worker=worker):
-            if namespace == self._store.namespace:
-                await self._release(Fence(task_id, uid, epoch, worker), "its holder left")
+        for held in await self._store.rows(HoldingRow, "read_holding", worker=worker):
+            if held.namespace == self._store.namespace:
+                await self._release(Fence(held.id, held.uid, held.epoch, worker), "its holder left")
         await self._write("forget_worker", worker, {})
 
     async def hold_for(self, token: str, task_id: str, *, take_over: bool = False) -> str:
@@ -141,13 +142,11 @@ class Holders:
             NotFound: there is no such task.
             InvalidInput: this is not a fence.
         """
-        epoch, worker = _parts(fence)
+        _parts(fence)
         row = await find_row(self._store, check_id(task_id))
         if row is None:
             raise NotFound("task", task_id, self._store.place)
-        task = await task_by_uid(self._tasks, row.uid)
-        task._hold = Hold(Fence(task_id, row.uid, epoch, worker), self._store)
-        return task
+        return await held_in_row(self._tasks, row, fence)
 
     async def release(self, task_id: str, fence: str) -> bool:
         """Give a task back; False when the lease was lost before, which changes nothing.
@@ -179,6 +178,29 @@ class Holders:
         return Write(self._store.committer, verb, {"worker": worker, **params}, key=f"worker {worker}")
 
 
+async def held_in_row(tasks: Tasks, row: TaskRow, fence: str) -> Task:
+    """As `Holders.task`, for a caller who has just read the task's row."""
+    epoch, worker = _parts(fence)
+    task = await task_in_row(tasks, row)
+    task._hold = Hold(Fence(row.id, row.uid, epoch, worker), task._store)
+    return task
+
+
+async def end_held_by_error(task: Task, error: Uncaught) -> bool:
+    """An exception ended the attempt of a handle that `held_in_row` gave: what follows is what the task's config says.
+    False when its lease was lost or given back before; then nothing is changed."""
+    hold = task._hold
+    assert hold is not None
+    now = await leases.read_holder(task._store, task.uid)
+    if (now.epoch, now.worker) != (hold.fence.epoch, hold.fence.worker):
+        return False
+    try:
+        await end_by_error(task, hold, error)
+    except (LeaseLost, LeaseHeld):
+        return False
+    return True
+
+
 def is_holder(worker: str) -> bool:
     """Whether this worker is a process known only over a network."""
     return worker.startswith(PREFIX)
@@ -198,7 +220,7 @@ def _checked(token: object) -> str:
 def _parts(fence: object) -> tuple[int, str]:
     found = _FENCE.fullmatch(fence) if isinstance(fence, str) else None
     if found is None:
-        raise InvalidInput("this is not a fence", do="give the one that `hold_for` returned")
+        raise InvalidInput("this is not a fence", do="give the fence that the attempt began with")
     return int(found[1]), _worker_of(found[2])
 
 

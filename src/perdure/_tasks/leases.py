@@ -1,8 +1,8 @@
 """Take the right to write for a task, keep it, give it back.
 
-A process holds one lease per task, whatever number of handles it has: a notebook that opens a task again
-goes on with it. An attempt opened with `task.attempt()` is exclusive: while it lasts, no other part of
-the program can begin one.
+A process holds one lease per task, however many handles it has: a notebook that opens a task again continues with the
+same lease. An attempt opened with `task.attempt()` is exclusive: while it lasts, no other part of the program can begin
+one.
 
 Owns the question "may we have this lease?". Renewing is in perdure/_store/presence.py.
 """
@@ -15,12 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import timedelta
 from functools import lru_cache
 from shlex import quote
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
-from perdure._ground import codec
 from perdure._ground.bridge import Nap
+from perdure._ground.encoding import codec
+from perdure._ground.exception_text import message_of
 from perdure._ground.ids import Process, is_proven_dead
 from perdure._ground.traceback_text import trace_of
 from perdure._model import FINISHED, Holder, Progress, Sighting, refuse_move
@@ -32,13 +33,13 @@ from perdure.errors import InvalidTransition, LeaseHeld, NotFound, PerdureError,
 # Set for a command under `perdure run`: the task's uid, and the pid of who holds its lease only for the command.
 HANDED_OVER = "PERDURE_TASK_HOLDER"
 
-# How an attempt ended that had not got as far as its function.
+# How an attempt ended that had not reached its function.
 COULD_NOT_BEGIN = "could not begin"
 
-# How the end of an attempt begins whose holder lives.
+# The prefix of an attempt's end when its holder is alive.
 TAKEN_OVER = "taken over by "
 
-# Between two looks whether another part of this program has come to its lease.
+# The time between two checks whether another part of this program has its lease.
 _MOMENT = 0.001
 
 
@@ -79,10 +80,9 @@ def attempt_under_way(store: Store, uid: str) -> Interruptible | None:
 
 
 async def read_holder(store: Store, uid: str) -> Holder:
-    rows = await store.query("read_holder", uid=uid)
-    if not rows:
+    row = await store.row(HolderRow, "read_holder", uid=uid)
+    if row is None:
         raise NotFound("task", uid, store.place)
-    row = HolderRow(*rows[0])
     if row.host is None:
         return Holder(row.epoch, row.worker)
     process = Process(row.host, row.boot_id or "", row.pid_ns or "", row.pid or 0, row.pid_start or 0)
@@ -90,7 +90,7 @@ async def read_holder(store: Store, uid: str) -> Holder:
 
 
 def why_over(store: Store, uid: str, holder: Holder) -> str | None:
-    """Why the lease may be taken, or None while its holder must be taken for alive."""
+    """Why the lease may be taken, or None while its holder must be assumed alive."""
     presence = store.presence
     if holder.is_free or holder.worker == presence.worker:
         presence.seen.pop(uid, None)
@@ -120,10 +120,10 @@ async def take(
 
     Raises:
         LeaseHeld: another attempt is alive.
-        InvalidTransition: the task is paused, finished, or waits for others; nobody can work on it now.
+        InvalidTransition: the task is paused, finished, or waits for others, so it cannot be worked on now.
     """
     if is_new and held(store, uid) is None and uid not in store.presence.taking:
-        # What was written a moment ago is most likely still so; if not, the claim is refused, and we look.
+        # A state written a moment ago is most likely unchanged; if not, the claim is refused, and we look.
         hold = await _claim(store, task_id, uid, agent, Holder(0, None), "running", "released", is_exclusive)
         if hold is not None:
             return hold
@@ -136,10 +136,10 @@ async def take(
                 raise _held_here(store, task_id)
             hold.is_exclusive = hold.is_exclusive or is_exclusive
             return hold
-        rows = await store.query("get_task_by_uid", uid=uid)
-        if not rows:
+        row = await store.row(TaskRow, "get_task_by_uid", uid=uid)
+        if row is None:
             raise NotFound("task", task_id, store.place)
-        status = await _workable_status(store, TaskRow(*rows[0]))
+        status = await _workable_status(store, row)
         holder = await read_holder(store, uid)
         former = why_over(store, uid, holder)
         if former is None and take_over:
@@ -154,8 +154,8 @@ async def take(
 
 
 async def take_free(store: Store, seen: Sequence[tuple[str, str, int]]) -> list[Hold | None]:
-    """The leases of tasks under way that were seen free, each with its task's id and uid and its epoch: taken together,
-    with one wait for all. None where somebody else was quicker. Whoever stops waiting for them does not keep them."""
+    """Take the leases of tasks under way that were seen free, given as task id, uid and epoch: all together, with one
+    wait. The result is None where another process was quicker. A caller that stops waiting does not keep them."""
     presence = store.presence
     await presence.register()
     columns = holder_columns(store)
@@ -188,7 +188,7 @@ async def take_free(store: Store, seen: Sequence[tuple[str, str, int]]) -> list[
 
 @lru_cache(maxsize=64)
 def _begun(epoch: int) -> bytes:
-    """What is told of an attempt that begins."""
+    """The event text for an attempt that begins."""
     return codec.encode({"epoch": epoch})
 
 
@@ -263,7 +263,7 @@ async def claim_for(store: Store, row: TaskRow, claimant: Mapping[str, Any], *, 
 
 
 def _told_of(holder: Holder) -> dict[str, Any]:
-    """Who had the lease, for the history."""
+    """The former holder of the lease, for the history."""
     process = holder.process
     return {"user": holder.user, "host": process.host, "pid": process.pid} if process else {}
 
@@ -271,10 +271,10 @@ def _told_of(holder: Holder) -> dict[str, Any]:
 async def taking(
     store: Store, write: Write, task_id: str, uid: str, epoch: int = 1, is_exclusive: bool = True
 ) -> Hold | None:
-    """The lease that this write takes, unless it is refused. Whoever stops waiting for it does not keep it.
+    """The lease this write takes, unless it is refused. A caller that stops waiting does not keep it.
 
-    While it is under way, no other part of this program tries to: it would find the lease to be this process's, and
-    take it for one that nobody works under any more.
+    Meanwhile no other part of this program may try: it would see that the lease belongs to this process, and take it
+    for an abandoned one.
     """
     presence = store.presence
     if uid in presence.taking:
@@ -296,7 +296,7 @@ async def taking(
     return hold
 
 
-# What a new task's row says of its holder while there is none.
+# The holder column of a new task that has no holder.
 NOBODY: dict[str, Any] = {"worker": None, "host": None, "pid": None, "user": None}
 
 
@@ -307,25 +307,39 @@ def holder_columns(store: Store) -> dict[str, Any]:
     return {"worker": presence.worker, "host": process.host, "pid": process.pid, "user": presence.user}
 
 
-async def release(store: Store, hold: Hold, ended: str, error: BaseException | None = None) -> None:
+class Uncaught(NamedTuple):
+    """An exception that ended an attempt, in texts: it can have been raised on another machine."""
+
+    type: str
+    message: str
+    why: str  # in one line
+    traceback: str
+
+
+def uncaught(error: BaseException) -> Uncaught:
+    return Uncaught(type(error).__name__, message_of(error), in_words(error), trace_of(error))
+
+
+async def release(store: Store, hold: Hold, ended: str, error: BaseException | Uncaught | None = None) -> None:
     """Give the lease back; harmless when it is lost already. The error that is the reason is told in its event."""
     forget(store, hold)
     if hold.fence.closed is None:
         await releasing(store, hold.fence, ended, error)
 
 
-def releasing(store: Store, fence: Fence, ended: str, error: BaseException | None = None) -> Write:
+def releasing(store: Store, fence: Fence, ended: str, error: BaseException | Uncaught | None = None) -> Write:
     """The write that gives a lease back; its answer is None when the lease was lost before."""
     data = {"ended": ended}
     if error is not None:
-        data |= {"why": in_words(error), "traceback": trace_of(error)}
+        told = error if isinstance(error, Uncaught) else uncaught(error)
+        data |= {"why": told.why, "error": told.type, "traceback": told.traceback}
     params = {**store.event(fence.uid, "attempt ended", data), "ended": ended}
     params.update(epoch=fence.epoch, worker=fence.worker)
     return store.verb("release", fence.uid, params, key=fence.task_id)
 
 
 def in_words(error: BaseException) -> str:
-    """What happened, in one line."""
+    """The event in one line."""
     return error.what if isinstance(error, PerdureError) else f"{type(error).__name__}: {error}"
 
 

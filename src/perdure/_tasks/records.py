@@ -11,7 +11,7 @@ from zlib import crc32
 from msgspec.structs import replace
 
 from perdure._ground.clock import moment
-from perdure._ground.codec import stored_json
+from perdure._ground.encoding.codec import stored_json
 from perdure._model import (
     Attempt,
     Checkpoint,
@@ -24,7 +24,7 @@ from perdure._model import (
     checkpoint_id,
 )
 from perdure._store import AttemptRow, EventRow, FrameRow, PauseRow, Store, TaskRow
-from perdure._tasks.state import Snapshot, snapshots
+from perdure._tasks.state import Snapshot, newest, snapshots
 from perdure.errors import InvalidInput, KeyMissing, NotFound, RecordDamaged
 
 log = logging.getLogger("perdure.tasks")
@@ -35,7 +35,7 @@ async def load(store: Store, row: TaskRow) -> tuple[TaskRecord, Snapshot]:
     snapshot, frame, damaged = await newest_good(store, row)
     parts = snapshots.contents(snapshot.raw)
     # Not those that began since the row was read: a task that is paused would be shown with an attempt under way.
-    attempts = (await store.query("read_attempts", uid=row.uid))[: row.attempts]
+    attempts = (await store.rows(AttemptRow, "read_attempts", uid=row.uid))[: row.attempts]
     latest = checkpoint(row.uid, frame, parts, snapshot.raw) if frame.seq else None
     if row.status == "paused" and row.due_at is None:
         row = row._replace(due_at=await _next_look(store, row.uid))
@@ -49,7 +49,7 @@ async def _next_look(store: Store, uid: str) -> int | None:
 
 
 async def load_for_list(store: Store, row: TaskRow) -> TaskRecord:
-    """The record, or what can be shown of it: one task whose key or class is not here hides no other."""
+    """The record, or as much of it as can be shown: a task that cannot be unsealed or decoded hides no other."""
     try:
         return (await load(store, row))[0]
     except (KeyMissing, RecordDamaged, InvalidInput) as error:
@@ -60,7 +60,7 @@ async def load_for_list(store: Store, row: TaskRow) -> TaskRecord:
         return replace(_record(store, bare, None, None, (), ()), unreadable=error.what)
 
 
-# The moments of a row, and what is shown for one that is damaged.
+# The moments of a row, and the moment shown in place of a damaged one.
 _MOMENTS = {"created_at": 0, "updated_at": 0, "started_at": None, "finished_at": None, "archived_at": None}
 
 
@@ -83,9 +83,9 @@ def _if_json(text: str, otherwise: str) -> str:
 def _record(
     store: Store,
     row: TaskRow,
-    state: Any,
+    state: object,
     latest: Checkpoint | None,
-    attempts: Sequence[tuple[Any, ...]],
+    attempts: Sequence[AttemptRow],
     damaged: Sequence[str],
 ) -> TaskRecord:
     uid = row.uid
@@ -100,7 +100,7 @@ def _record(
         error=_readable(_optional(store, uid, "error", row.error)),
         result=_optional(store, uid, "result", row.result),
         progress=progress,
-        attempts=[attempt(number, AttemptRow(*found)) for number, found in enumerate(attempts, 1)],
+        attempts=[attempt(number, found) for number, found in enumerate(attempts, 1)],
         version=row.version,
         created_at=moment(row.created_at),
         started_at=_moment(row.started_at),
@@ -113,6 +113,7 @@ def _record(
         config=_optional(store, uid, "config", row.config, Config) or Config(),
         depends_on=tuple(stored_json(row.depends_on, f"what task {row.id!r} depends on", list)),
         archived_at=_moment(row.archived_at),
+        hidden=bool(row.hidden),
         damaged=[*damaged, *spoiled],
     )
 
@@ -124,8 +125,8 @@ def _readable(error: Any) -> Any:
 
 
 def _shown(store: Store, row: TaskRow) -> tuple[Pause | None, Progress | None, list[str]]:
-    """Why it waits and how far it is, which are there to be looked at: what is damaged of them is named, and hides
-    neither the state nor the result."""
+    """The reason it waits and its progress, which are only for display. If they are damaged that is said in their
+    place; state and result are still shown."""
     pause, progress, spoiled = None, None, []
     try:
         pause = _pause(store, row)
@@ -152,7 +153,7 @@ async def newest_good(store: Store, row: TaskRow) -> tuple[Snapshot, FrameRow, l
     seq = row.state_seq
     while True:
         try:
-            snapshot, frame = await snapshots.materialise(store, row.uid, seq)
+            snapshot, frame = await newest(store, row.uid, seq)
             return snapshot, frame, damaged
         except KeyMissing:
             raise
@@ -169,7 +170,7 @@ async def newest_good(store: Store, row: TaskRow) -> tuple[Snapshot, FrameRow, l
 
 async def _older(store: Store, row: TaskRow, seq: int) -> int | None:
     """The newest valid checkpoint of the task's line before this one."""
-    rows = [FrameRow(*found) for found in await store.query("read_checkpoints", uid=row.uid, after=-1, limit=1 << 31)]
+    rows = await store.rows(FrameRow, "read_checkpoints", uid=row.uid, after=-1, limit=1 << 31)
     good = [frame.seq for frame in rows if frame.seq < seq and frame.valid and not frame.superseded]
     return good[-1] if good else None
 
@@ -199,7 +200,7 @@ def checkpoint(uid: str, row: FrameRow, parts: dict[str, Any], raw: bytes) -> Ch
 
 
 def checksum(raw: bytes, crc: int | None = None) -> str:
-    """What tells one snapshot's bytes from another's; `crc` is theirs, if it is known."""
+    """Checksum that tells one snapshot's bytes from another's; `crc` is theirs, if it is known."""
     return f"{crc32(raw) if crc is None else crc:08x}"
 
 
@@ -229,7 +230,7 @@ def event(store: Store, task_id: str, uid: str, row: EventRow) -> Event:
 
 
 def event_without_data(task_id: str, row: EventRow) -> Event:
-    """An event whose data cannot be read: it is damaged, or its key is not here."""
+    """An event without its data: it is damaged, or its key is not here."""
     author = stored_json(row.author, "an author", dict)
     return Event(task_id=task_id, number=row.number, at=moment(row.at), kind=row.kind, author=author, data=None)
 
@@ -239,7 +240,7 @@ def _pause(store: Store, row: TaskRow) -> Pause | None:
     return pause if pause is None or row.due_at is None else replace(pause, next_look_at=moment(row.due_at))
 
 
-def _optional(store: Store, uid: str, kind: str, data: bytes | None, as_type: Any = Any) -> Any:
+def _optional(store: Store, uid: str, kind: str, data: bytes | None, as_type: object = Any) -> Any:
     return None if data is None else store.unseal(uid, kind, data, as_type)
 
 

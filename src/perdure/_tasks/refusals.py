@@ -1,7 +1,7 @@
-"""Why a verb was refused: read what stands in the store now, and say it as an error.
+"""Explain why a verb was refused: read the task's present state and turn it into an error.
 
-A verb that found its condition false wrote nothing and answered None. The reason is looked up
-afterwards; if meanwhile nothing stands in the way any more, the verb is tried again by its caller.
+A verb whose condition was false wrote nothing and returned None. The reason is looked up afterwards. If nothing is in
+the way any more, the caller tries the verb again.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from perdure.errors import Conflict, LeaseLost, PerdureError, StaleVersion
 async def why(
     store: Store, row: TaskRow, verb: str, *, fence: Fence | None = None, version: int | None = None
 ) -> PerdureError | None:
-    """The reason `verb` cannot be done on the task as it stands now; None when it can."""
+    """Why `verb` cannot be done on the task now; None if it can."""
     if not row.is_current:
         return Conflict(
             f"this task {row.id!r} is history: another one has taken its id", do="open the id to get the new one"

@@ -1,8 +1,8 @@
 """A task in the hands of its agent or its operator: the verbs of `app.tasks.open(…)`.
 
-Writes of an attempt (checkpoint, mark_progress, complete, fail) need its lease, and take it if nobody has
-it. Control verbs (pause, resume, cancel, rollback, …) need none. Each verb is one write in the store,
-durable when it returns; refused, it has changed nothing.
+Writes of an attempt (checkpoint, mark_progress, complete, fail) need its lease, and take it if it is free. Control
+verbs (pause, resume, cancel, rollback, …) need none. Each verb is one write in the store, durable when it returns; if
+refused, it has changed nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from perdure._model import (
     DryRun,
     Progress,
     Reason,
+    Status,
     ToolCall,
     progress_of,
 )
@@ -37,6 +38,7 @@ from perdure._tasks.pauses import messages as telling
 from perdure._tasks.pauses import pause_write as pausing
 from perdure._tasks.pauses import resume_write as resuming
 from perdure._tasks.state import Snapshot, snapshots
+from perdure._tasks.task_parts import delete_parts
 from perdure._tasks.task_row import current_row
 from perdure._tasks.values import TaskFrames
 from perdure.errors import AlreadyExists, InvalidInput, InvalidTransition, RecordDamaged, StaleVersion
@@ -45,7 +47,9 @@ Json = Any
 
 
 class Task(TaskCore):
-    """One task; what it shows is what was last read or written through it."""
+    """One task. It shows what was last read or written through it."""
+
+    status: Status
 
     def __init__(
         self, tasks: TaskHome, key: Key, state: Json, snapshot: Snapshot, agent: str = "", created: bool = True
@@ -55,7 +59,7 @@ class Task(TaskCore):
 
     @property
     def frames(self) -> TaskFrames:
-        """What the task was thinking about when it was interrupted."""
+        """The lines of thought the task was in when it was interrupted."""
         return TaskFrames(self._store, self.id, self.uid)
 
     # ── an attempt's writes ─────────────────────────────────────────────────────────────────────
@@ -63,8 +67,8 @@ class Task(TaskCore):
     def attempt(self, *, take_over: bool = False) -> AbstractAsyncContextManager[Task]:
         """Work on the task as its one writer, from its newest state, until the block ends.
 
-        With `take_over` it is taken from whoever works on it, alive or not: that attempt can write no more, and
-        the history says who took it, and where.
+        With `take_over` the lease is taken from its holder, alive or not: that attempt can write no more, and the
+        history says who took it, and where.
 
         Raises:
             LeaseHeld: another attempt is alive.
@@ -85,8 +89,8 @@ class Task(TaskCore):
     ) -> Checkpoint:
         """Store `state` and make it the task's state; once this returns, it outlives the process.
 
-        What others have written since this handle read or wrote the state is kept: keys they set, items they
-        appended. `task.state` and the checkpoint's `data` show the result.
+        What others have written since this handle read or wrote the state is kept: keys they set, items they appended.
+        `task.state` and the checkpoint's `data` show the result.
 
         With `once`, a key of the caller's choice, a repeat of this call finds the checkpoint that the first one
         stored. That holds for every verb with `once`: say it again after a lost answer, and it was done once.
@@ -111,7 +115,7 @@ class Task(TaskCore):
         memory, partial results and pending calls stay as they are.
 
         Raises:
-            InvalidInput: what is there is no list; nothing was written.
+            InvalidInput: the value there is not a list; nothing was written.
             and what `checkpoint` raises.
         """
         return await appending.append(self, path, item, label=label, once=once)
@@ -125,7 +129,7 @@ class Task(TaskCore):
         done: int | None = None,
         total: int | None = None,
     ) -> None:
-        """Say how far `operation` has come; shown to people, and there for the next attempt to go on from.
+        """Record the progress of `operation`. It is shown to people, and the next attempt can continue from it.
 
         Each operation keeps what was said of it last: `(await task.record()).progress.of("copy")`.
         """
@@ -135,7 +139,9 @@ class Task(TaskCore):
         while True:
             hold = await take_lease(self)
             before = hold.progress or await read_progress(self)
-            hold.progress = progress.beside(hold.progress or before)  # somebody else here may have marked meanwhile
+            hold.progress = progress.beside(
+                hold.progress or before
+            )  # other code of this process may have marked meanwhile
             sealed = self._store.seal(self.uid, "progress", hold.progress, Progress)
             params = {"progress": sealed, "at": at}
             if await self._store.verb("mark_progress", self.uid, params, key=self.id, fence=hold.fence) is not None:
@@ -171,7 +177,7 @@ class Task(TaskCore):
             )
 
     async def fail(self, error: Json, *, once: str | None = None) -> None:
-        """The task has failed; `error` says how. It may be resumed, which begins a new attempt."""
+        """Fail the task with `error`. It can be resumed, which begins a new attempt."""
         await fail(self, error, once=once)
 
     # ── control ─────────────────────────────────────────────────────────────────────────────────
@@ -209,7 +215,7 @@ class Task(TaskCore):
 
         Raises:
             InvalidTransition: the task is neither paused nor failed.
-            NotFound: there is no such checkpoint.
+            NotFound: the checkpoint does not exist.
         """
         asked = once_of(once, "resume", None if state is None else dict(state), checkpoint, instruction)
         if instruction is not None:
@@ -218,15 +224,16 @@ class Task(TaskCore):
             await resuming.resume_at(self, state, checkpoint, self._keep, asked)
 
     async def instruct(self, text: str, *, once: str | None = None) -> None:
-        """Change what a durable function is to do: its next `instruction()` gives this. It goes on as it was."""
+        """Give a durable function new instructions: its next `instruction()` returns them. It continues otherwise
+        unchanged."""
         await telling.send(self, telling.INSTRUCTION, text, once)
 
     async def cancel(self, *, undo: bool = True, dry_run: bool = False) -> DryRun | None:
         """End the task for good; a running attempt can no longer write.
 
-        A durable function's effects are settled and undone first, by whoever works on the task: if that is
-        another process, this returns when the wish is on disk, and the task is `cancelled` when it is fulfilled.
-        With `dry_run` nothing is changed: what would happen is returned.
+        A durable function's effects are settled and undone first, by the process that works on the task. If that is
+        another process, this returns when the request is on disk, and the task is `cancelled` when it is fulfilled.
+        With `dry_run` nothing is changed: the result says what would happen.
         """
         if dry_run:
             return await self._tasks._hooks.rehearse(self, None, undo)
@@ -239,12 +246,12 @@ class Task(TaskCore):
     ) -> DryRun | None:
         """Make an earlier checkpoint the state again; later ones stay readable as superseded.
 
-        A durable function goes on from there. Effects it has done since are taken back first with `undo`, left as
-        they are with undo=False; without either the rollback is refused (InvalidInput) if there are any.
+        A durable function continues from there. Effects it has done since are undone first with `undo`, or left as they
+        are with undo=False; without either the rollback is refused (InvalidInput) if there are any.
 
-        If this process does not know how to undo them, the rollback is a wish: it is on disk when this returns, the
-        event `rollback asked for` tells of it, and the next worker with the code fulfils it. With `dry_run` nothing is
-        changed: what would happen is returned.
+        If this process does not know how to undo them, the rollback is a request: it is on disk when this returns, with
+        the event `rollback asked for`, and the next worker with the code fulfils it. With `dry_run` nothing is changed:
+        the result says what would happen.
         """
         if dry_run:
             _, row = await history.find(self, to)
@@ -253,29 +260,29 @@ class Task(TaskCore):
         await history.rollback(self, to, patch=None, verb="rollback", keep=self._keep, undo=undo, once=asked)
         return None
 
-    def _keep(self, checkpoint: int, undo: bool | None) -> Awaitable[str | None]:
+    def _keep(self, checkpoint: int, undo: bool | None) -> Awaitable[history.KeptEntries | None]:
         return self._tasks._hooks.keep_for_rollback(self, checkpoint, undo)
 
     async def answer(self, value: Json, *, by: str = "", key: str | None = None, once: str | None = None) -> None:
-        """Answer what the task waits for; the first answer stands, and the task goes on. Without a durable function
-        the answer is merged into its state, under `answer`.
+        """Answer the task's question; the first answer stands, and the task continues. Without a durable function the
+        answer is merged into its state, under `answer`.
 
         Of an uncertain effect it is "done", "retry" or "fail", or {"choice": "done", "value": its result}.
         `key` says which of several is meant.
 
         Raises:
-            NotFound: nothing is asked.
-            InvalidInput: several things are, and no key says which; or the answer does not fit.
-            Conflict: somebody was quicker.
+            NotFound: there is no question.
+            InvalidInput: there are several questions and no key; or the answer does not fit.
+            Conflict: another answer was first.
         """
         await decisions.say(self, value, by=by or self._store.presence.acting_user, key=key, once=once)
 
     async def approve(self, *, by: str, comment: str = "", edited: Json = None, once: str | None = None) -> None:
-        """Say yes to what the task asks; the first decision stands, and the task goes on.
+        """Approve the task's question; the first decision stands, and the task continues.
 
         Raises:
             NotFound: it asks for no approval.
-            InvalidInput: what was `edited` may not be.
+            InvalidInput: `edited` is not allowed.
             Conflict: it was decided before.
         """
         said = {"decision": "approve", "comment": comment, "edited": edited}
@@ -295,8 +302,8 @@ class Task(TaskCore):
     ) -> Task:
         """A new task that begins with this one's state (at a checkpoint, with some keys set).
 
-        Of a durable function's task it is one that goes on after the step `at` (its number, path or name; without
-        it, after the last one), with arguments or keys of its state set. What had ended by then stays done.
+        A fork of a durable function's task continues after the step `at` (its number, path or name; without it, after
+        the last one), with the given arguments or keys of its state. Calls that had ended by then stay done.
 
         Raises:
             NotFound, InvalidInput: there is no such checkpoint, step or argument; nothing was written.
@@ -317,9 +324,9 @@ class Task(TaskCore):
         return await self._tasks._create_from(id, **await history.fork_columns(self, at, set), once=asked)
 
     async def signal(self, name: str, value: Json = None, *, once: str | None = None) -> None:
-        """Send a durable function a word: whoever waits for `name` goes on with it, or it is kept.
+        """Send a durable function a signal: a call that waits for `name` gets it, or it is kept.
 
-        With `once`, a name for what it is sent for, a second one for the same is not kept.
+        `once` names the occasion of the signal: a second signal with the same name is dropped.
 
         Raises:
             InvalidTransition: the task has ended.
@@ -335,8 +342,8 @@ class Task(TaskCore):
         return history.checkpoints(self._store, self.uid)
 
     async def diff(self, a: str, b: str) -> Sequence[Change]:
-        """What changed in the state from checkpoint `a` to `b`. Each is a number, an id, also of another task's
-        checkpoint, or "now"."""
+        """The changes in the state from checkpoint `a` to `b`. Each is a number, an id (also of another task's
+        checkpoint), or "now"."""
         from perdure._tasks.checkpoints import Checkpoints
 
         return (await Checkpoints(self._store).diff(self, a, b, limit=100_000)).changes
@@ -359,10 +366,10 @@ class Task(TaskCore):
             raise InvalidTransition(self.id, row.status, "be archived", do="complete, fail or cancel it first")
 
     async def delete(self, *, force: bool = False) -> None:
-        """Remove a finished task for good; only a tombstone stays. `force` cancels a live one first.
+        """Remove a finished task and its hidden parts for good; only tombstones stay. `force` cancels live ones first.
 
         Raises:
-            InvalidTransition: the task is not finished.
+            InvalidTransition: the task, or a part of it, is not finished.
         """
         row = await current_row(self._store, self.id, self.uid)
         if row.status not in FINISHED:
@@ -370,6 +377,7 @@ class Task(TaskCore):
                 raise InvalidTransition(self.id, row.status, "be deleted", do="finish it first, or delete(force=True)")
             await self.cancel()
             row = await current_row(self._store, self.id, self.uid)
+        await delete_parts(self._store, self.uid, force=force)
         params = {**self._event("deleted", {}), "version": row.version}
         if await self._store.verb("delete_task", self.uid, params, key=self.id) is None:
             now = await current_row(self._store, self.id, self.uid)
@@ -377,7 +385,8 @@ class Task(TaskCore):
 
 
 class TaskHooks:
-    """What the rooms above add to verbs of a task. Without them a task is treated as one without a durable function."""
+    """Hooks by which the rooms above extend the verbs of a task. Without them a task is treated as one without a
+    durable function."""
 
     async def cancel(self, task: Task, undo: bool) -> bool:
         """Cancel a durable function's task, whose effects may have to be undone; False for any other task."""
@@ -393,9 +402,9 @@ class TaskHooks:
         """A fork of a durable function's task, with its journal; None for any other task."""
         return None
 
-    async def keep_for_rollback(self, task: Task, checkpoint: int, undo: bool | None) -> str | None:
-        """The journal entries that a durable function's task keeps when it goes back to a checkpoint, packed; None
-        for any other task."""
+    async def keep_for_rollback(self, task: Task, checkpoint: int, undo: bool | None) -> history.KeptEntries | None:
+        """What a durable function's task keeps of its journal when it is rolled back to a checkpoint; None for any
+        other task."""
         return None
 
     async def restore(self, task: Task, epoch: int) -> None:
@@ -403,13 +412,13 @@ class TaskHooks:
 
 
 class TaskHome(StoreOwner):
-    """What a task knows of the tasks of its namespace."""
+    """A task's access to the other tasks of its namespace."""
 
     _hooks: TaskHooks
     _drafts: dict[object, object]  # see task_drafts.py
 
-    async def _create_from(self, id: str, *, state: Json, **what: Any) -> Task:
-        """A new task, which may come from another one."""
+    async def _create_from(self, id: str, *, state: Json, **what: object) -> Task:
+        """A new task, which can be derived from another one."""
         raise NotImplementedError
 
     async def _made_before(self, id: str, once: Once | None) -> Task | None:
@@ -418,7 +427,7 @@ class TaskHome(StoreOwner):
 
 
 async def read_progress(task: Task) -> Progress | None:
-    """How far its operations have come, as any attempt has marked it last."""
+    """The progress of its operations, as last marked by any attempt."""
     row = await current_row(task._store, task.id, task.uid)
     try:
         return task._store.unseal(task.uid, "progress", row.progress, Progress) if row.progress else None

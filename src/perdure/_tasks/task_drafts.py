@@ -1,7 +1,7 @@
 """Begin many tasks alike: the first one's row is the draft of the others.
 
-A row has some forty columns, and of two tasks that begin with one call of a function they differ in five. Where more
-is a task's own there is no draft: with a key every payload is sealed for its task.
+A row has some forty columns, and two tasks that begin with one call of a function differ in five. There is no draft
+where more differs: with a key, every payload is sealed for its task.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from perdure._ground import envelope
 from perdure._ground.ids import new_uid
+from perdure._ground.secrets import envelope
 from perdure._model import digest
 from perdure._store import Write
 from perdure._tasks.state import Snapshot
@@ -22,7 +22,7 @@ MOST = 64  # of one app; functions with options of the moment would make one eac
 
 
 class Draft(Struct):
-    """What tasks have in common that carry out one function, begin without a state, and run in this process."""
+    """The common columns of tasks that carry out one function, begin without a state, and run in this process."""
 
     columns: Mapping[str, Any]
     body: bytes  # of their first event, as its digest takes it
@@ -42,7 +42,7 @@ def keep(
 
 
 def draft_of(tasks: TaskHome, alike: object) -> Draft | None:
-    """The draft, if there is one that is still true; of what is like nothing (None) there is none."""
+    """The draft, if there is one that is still valid; None if no earlier task is alike."""
     draft = tasks._drafts.get(alike)
     return draft if isinstance(draft, Draft) and tasks._store.presence.is_registered else None
 
@@ -61,6 +61,6 @@ def begin(tasks: TaskHome, draft: Draft, id: str, arguments: bytes) -> tuple[str
 
 
 def begun(tasks: TaskHome, draft: Draft, id: str, uid: str) -> Task:
-    """That task, when it is written. (Sooner, thousands that wait for that would have the garbage collector look
-    through thousands of handles.)"""
+    """That task, once it is written. (If the handle were made sooner, the garbage collector would have to look through
+    thousands of waiting handles.)"""
     return Task(tasks, (id, uid, "running"), {}, draft.snapshot)

@@ -16,8 +16,7 @@ async def find_row(store: Store, id: str) -> TaskRow | None:
         RecordDamaged: the row that was found belongs to another id.
     """
     namespace = store.namespace
-    rows = await store.query("get_task", namespace=namespace, id=id)
-    row = TaskRow(*rows[0]) if rows else None
+    row = await store.row(TaskRow, "get_task", namespace=namespace, id=id)
     if row is not None and (row.namespace, row.id, bool(row.is_current)) != (namespace, id, True):
         # An index led to a row that says otherwise. Taken for a missing task, its work would be done a second time.
         raise RecordDamaged(f"the row of task {row.uid}", f"it is found as {id!r}, and says that it is {row.id!r}")
@@ -30,14 +29,14 @@ async def current_row(store: Store, task_id: str, uid: str) -> TaskRow:
     Raises:
         NotFound: the task is gone.
     """
-    rows = await store.query("get_task_by_uid", uid=uid)
-    if not rows:
+    row = await store.row(TaskRow, "get_task_by_uid", uid=uid)
+    if row is None:
         raise NotFound("task", task_id, store.place)
-    return TaskRow(*rows[0])
+    return row
 
 
 def config_of(store: Store, row: TaskRow) -> Config:
-    """How the task is to be treated."""
+    """The task's config."""
     if row.config is None:
         return Config()
     config: Config = store.unseal(row.uid, "config", row.config, Config)

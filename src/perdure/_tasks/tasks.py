@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
-from perdure._ground import codec
 from perdure._ground.durations import Duration, require_timedelta
+from perdure._ground.encoding import codec
 from perdure._ground.ids import check_id, is_uid, new_uid
 from perdure._model import (
     FINISHED,
@@ -32,13 +31,14 @@ from perdure._model import (
 from perdure._store import EventRow, Store, TaskRow
 from perdure._tasks import leases, records
 from perdure._tasks import task_drafts as drafts
-from perdure._tasks.core import Key, newest_state
+from perdure._tasks.core import Key, newest_state, state_in
 from perdure._tasks.dependencies import has_to_wait
 from perdure._tasks.lists import count, every_row, read_changes, read_facets, read_family, read_page
 from perdure._tasks.once import Once, once_of
 from perdure._tasks.pauses import callbacks
 from perdure._tasks.state import snapshots
 from perdure._tasks.task import Task, TaskHome, TaskHooks
+from perdure._tasks.task_arguments import check_beginning, check_status, check_texts, is_storable
 from perdure._tasks.task_row import current_row, deadline_of, find_row
 from perdure.errors import AlreadyExists, InvalidInput, KeyReused, NotFound, TaskFailed, TimedOut
 
@@ -46,6 +46,8 @@ if TYPE_CHECKING:  # few programs have handlers
     from perdure._tasks.values import Handlers
 
 Json = Any
+
+_TAKEN = {"epoch": 1}  # the event data of a task that its creator carries out
 
 
 class Tasks(TaskHome):
@@ -80,7 +82,7 @@ class Tasks(TaskHome):
             AlreadyExists: the id is in use; nothing was changed.
             InvalidId, InvalidInput, NotStorable, TooLarge, DependencyCycle: nothing was written.
         """
-        _check_beginning(status)
+        check_beginning(status)
         options = (status, name, description, agent, dict(tags), repr(config), list(depends_on))
         return await self._create_from(
             id,
@@ -115,7 +117,7 @@ class Tasks(TaskHome):
             if reused.kind == "created":
                 raise
             return None  # the key was used on the task, and not to make it
-        return await self._attach(row.uid) if found is not None and found.number == 1 else None
+        return await self._attach(row) if found is not None and found.number == 1 else None
 
     async def open(self, id: str, *, state: Json = None, again: bool = False) -> Task:
         """The task with this id, made now if there is none; never changes a status.
@@ -132,7 +134,7 @@ class Tasks(TaskHome):
             elif again and row.status in FINISHED:
                 task = await self._insert("restart_task", id, first, old=row.uid)
             else:
-                return await self._attach(row.uid)
+                return await self._attach(row)
             if task is not None:
                 return task
 
@@ -157,18 +159,18 @@ class Tasks(TaskHome):
         alike: object = None,
         once: Once | None = None,
     ) -> Task | None:
-        """The new task, as it stands in the store; None when the id is in use.
+        """The new task's row; None if the id is in use.
 
         `here`: this process carries it out and has its lease from the beginning, if nothing has to be waited for.
         `call`: the columns of the durable function that it carries out, for its uid.
         `alike`: what begins so again differs in its id and arguments only (task_drafts.py).
         """
         store = self._store
-        if description != "" or agent != "" or type(name) is not str or not _is_storable(name):
-            _check_texts(name=name, description=description, agent=agent)
+        if description != "" or agent != "" or type(name) is not str or not is_storable(name):
+            check_texts(name=name, description=description, agent=agent)
         if tags:
-            _check_texts(**{f"tag {k}": v for k, v in tags.items()})
-            _check_texts(**{f"the name of a tag, {name!r},": name for name in tags})
+            check_texts(**{f"tag {k}": v for k, v in tags.items()})
+            check_texts(**{f"the name of a tag, {name!r},": name for name in tags})
         must_wait = await has_to_wait(store, id, depends_on) if depends_on else False
         here = here and not must_wait
         uid = new_uid(store.clock.now_ms())
@@ -226,23 +228,23 @@ class Tasks(TaskHome):
         row = await find_row(self._store, check_id(id))
         if row is None:
             raise NotFound("task", id, self._store.place)
-        return await self._attach(row.uid)
+        return await self._attach(row)
 
     async def handle_by_uid(self, uid: str) -> Task:
-        """The task with this uid, also one whose id another task has taken over.
+        """The task with this uid, also one whose id now belongs to another task.
 
         Raises:
             NotFound: no such task in this namespace.
         """
-        rows = await self._store.query("get_task_by_uid", uid=uid)
-        if not rows or TaskRow(*rows[0]).namespace != self._store.namespace:
+        row = await self._store.row(TaskRow, "get_task_by_uid", uid=uid)
+        if row is None or row.namespace != self._store.namespace:
             raise NotFound("task", f"~{uid}", self._store.place)
-        return await self._attach(uid)
+        return await self._attach(row)
 
     async def history(self, id: str) -> Sequence[TaskRecord]:
         """Every task that ever had this id, newest first."""
-        rows = await self._store.query("get_history", namespace=self._store.namespace, id=check_id(id))
-        return [(await records.load(self._store, TaskRow(*row)))[0] for row in rows]
+        rows = await self._store.rows(TaskRow, "get_history", namespace=self._store.namespace, id=check_id(id))
+        return [(await records.load(self._store, row))[0] for row in rows]
 
     async def list(
         self,
@@ -255,13 +257,14 @@ class Tasks(TaskHome):
         limit: int = 100,
         cursor: str | None = None,
         archived: bool = False,
+        hidden: bool = False,
     ) -> Page[TaskRecord]:
         """Tasks, newest first; `cursor` of one page begins the next. Nothing is shown twice or left out
         while tasks are added."""
         if not 1 <= limit <= 1000:
             raise InvalidInput(f"limit is {limit}; it lies between 1 and 1000")
         if cursor is not None and not is_uid(cursor):
-            raise InvalidInput(f"{cursor!r} is no cursor", do="give the cursor of the page before, or none")
+            raise InvalidInput(f"{cursor!r} is not a cursor", do="give the cursor of the page before, or none")
         wanted = TaskFilter(
             status=[] if status is None else [status],
             reason=[] if reason is None else [reason],
@@ -269,11 +272,12 @@ class Tasks(TaskHome):
             tags=tags,
             since=since,
             archived=archived,
+            hidden=hidden,
         )
         found, after = await every_row(self._store, wanted, cursor, limit)
         uids = json.dumps([row.uid for row in found])
         rows = {row.uid: row for row in await self._store.rows(TaskRow, "tasks_of", uids=uids)} if found else {}
-        listed = [rows[row.uid] for row in found if row.uid in rows]  # one may have been deleted meanwhile
+        listed = [rows[row.uid] for row in found if row.uid in rows]  # a task may have been deleted meanwhile
         return Page([await records.load_for_list(self._store, row) for row in listed], after)
 
     async def page(
@@ -291,9 +295,9 @@ class Tasks(TaskHome):
                 that wait for a moment
         parts   pause: why a paused task waits; children: how many tasks it has started
 
-        `cursor` of one page begins the next, with the same filter and sort. A page on which few tasks fit ends after
-        20,000 were looked at, and says `approximate`; its cursor goes on with the rest. With a text, tasks whose ids
-        begin with it come first.
+        `cursor` of one page begins the next, with the same filter and sort. A page with few matches ends after 20,000
+        tasks were looked at, and says `approximate`; its cursor continues with the rest. With a text, tasks whose ids
+        begin with it are first.
 
         Raises:
             InvalidInput: the sort, the limit (1 to 1,000), a part or the cursor is not one.
@@ -301,8 +305,8 @@ class Tasks(TaskHome):
         return await read_page(self._store, filter, sort, limit, cursor, parts)
 
     async def counts(self, filter: TaskFilter | None = None) -> Counts:
-        """How many tasks there are, by status and by reason; archived ones only if the filter says so. With a filter
-        the newest 20,000 of each status are counted, and it says `approximate` when there are more."""
+        """The number of tasks by status and by reason; archived and hidden ones if the filter says so. With a filter
+        the newest 20,000 of each status are counted, and the result says `approximate` if there are more."""
         return await count(self._store, filter)
 
     async def facets(self) -> Facets:
@@ -333,7 +337,7 @@ class Tasks(TaskHome):
         return await read_changes(self._store, after, limit)
 
     async def events(self, id: str | Task, *, after: int = 0, limit: int | None = None) -> Sequence[Event]:
-        """What happened to a task, in order, with who did it: the events after this number, at most `limit` of them.
+        """The events of a task, in order, with their authors: those after this number, at most `limit` of them.
 
         Raises:
             NotFound: there is no such task.
@@ -342,8 +346,9 @@ class Tasks(TaskHome):
         most = (1 << 31) - 1 if limit is None else limit
         if type(after) is not int or type(most) is not int or after < 0 or most < 1:
             raise InvalidInput(f"after is {after!r} and limit {limit!r}; they are whole numbers, 0 and 1 at least")
-        rows = await store.query("read_events", uid=row.uid, after=min(after, 1 << 62), limit=min(most, 1 << 31))
-        return [records.event(store, row.id, row.uid, EventRow(*found)) for found in rows]
+        asked = {"uid": row.uid, "after": min(after, 1 << 62), "limit": min(most, 1 << 31)}
+        rows = await store.rows(EventRow, "read_events", **asked)
+        return [records.event(store, row.id, row.uid, found) for found in rows]
 
     async def follow(self, id: str | Task, *, after: int = 0) -> AsyncIterator[Event]:
         """Each event after this number as it happens, by whichever process, until the task has ended.
@@ -375,10 +380,10 @@ class Tasks(TaskHome):
         """The record, as soon as the task has this status, whichever process works on it.
 
         Raises:
-            TaskFailed: it has ended otherwise.
-            TimedOut: it has not got there in time; it goes on.
+            TaskFailed: it has ended in another status.
+            TimedOut: it did not get there in time; it continues.
         """
-        _check_status(status)
+        check_status(status)
         limit, store = require_timedelta("timeout", timeout), self._store
         end = None if limit is None else store.clock.boottime() + limit.total_seconds()
         with store.bell.listening():
@@ -418,16 +423,19 @@ class Tasks(TaskHome):
     # ── helpers ─────────────────────────────────────────────────────────────────────────────────
 
     def _untouched(self, id: str, uid: str) -> Task:
-        """A durable function's task that nobody has begun, without reading it: its state is the first one."""
+        """A durable function's task that has not begun, without reading it: its state is the first one."""
         first = snapshots.first(self._store, uid, id, {})
         return Task(self, (id, uid, "running"), first.state, first.snapshot, created=False)
 
     def _without_state(self, row: TaskRow) -> Task:
-        """A durable function's task whose state nobody has written: it is the first one, and need not be read."""
+        """A durable function's task whose state was never written: it is the first one, and need not be read."""
         first = snapshots.first(self._store, row.uid, row.id, {})
         return self._as_in(row, first.state, first.snapshot)
 
-    async def _attach(self, uid: str) -> Task:
+    async def _attach(self, row: TaskRow) -> Task:
+        return self._as_in(row, *await state_in(self._store, row))
+
+    async def _by_uid(self, uid: str) -> Task:
         row, snapshot, state = await newest_state(self._store, uid)
         return self._as_in(row, state, snapshot)
 
@@ -449,7 +457,7 @@ def tasks_of(task: Task) -> Tasks:
 
 
 def handlers_in(tasks: Tasks) -> Handlers:
-    """The handlers that this process tells of events."""
+    """The handlers in this process that are told of events."""
     if tasks._handlers is None:
         from perdure._tasks.values import Handlers
 
@@ -458,7 +466,7 @@ def handlers_in(tasks: Tasks) -> Handlers:
 
 
 def hooks_of(tasks: Tasks) -> TaskHooks:
-    """What the rooms above add to the verbs of these tasks."""
+    """The hooks by which the rooms above extend the verbs of these tasks."""
     return tasks._hooks
 
 
@@ -468,7 +476,17 @@ def task_by_uid(tasks: Tasks, uid: str) -> Awaitable[Task]:
     Raises:
         RecordDamaged: there is no row with this uid.
     """
-    return tasks._attach(uid)
+    return tasks._by_uid(uid)
+
+
+def task_in_row(tasks: Tasks, row: TaskRow) -> Awaitable[Task]:
+    """The task of a row that has just been read, with its newest state."""
+    return tasks._attach(row)
+
+
+async def record_in_row(tasks: Tasks, row: TaskRow) -> TaskRecord:
+    """The whole record of a row that has just been read."""
+    return (await records.load(tasks._store, row))[0]
 
 
 def insert_task(tasks: Tasks, verb: str, id: str, state: Json, **what: Any) -> Awaitable[Task | None]:
@@ -484,44 +502,3 @@ def untouched_task(tasks: Tasks, id: str, uid: str) -> Task:
 def task_without_state(tasks: Tasks, row: TaskRow) -> Task:
     """A durable function's task that has only its first state, which is not read."""
     return tasks._without_state(row)
-
-
-_TAKEN = {"epoch": 1}  # what is told of a task that its maker carries out
-
-
-@lru_cache(maxsize=1024)
-def _is_storable(name: str) -> bool:
-    """Whether nothing is wrong with it; functions' names are given again and again."""
-    return name.isascii() and "\0" not in name
-
-
-def _check_texts(**texts: object) -> None:
-    for name, text in texts.items():
-        if text == "":
-            continue
-        if not isinstance(text, str):
-            raise InvalidInput(f"{name} is {type(text).__name__}, not str")
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise InvalidInput(f"{name} has characters that cannot be stored") from None
-        if "\0" in text:
-            raise InvalidInput(f"{name} has a NUL character")
-
-
-def _check_beginning(status: object) -> None:
-    if status in get_args(FirstStatus):
-        return
-    _check_status(status)
-    verb = {"paused": "task.pause(…)", "failed": "task.fail(…)", "cancelled": "task.cancel()"}.get(
-        str(status), "task.complete(…)"
-    )
-    raise InvalidInput(
-        f"a task cannot begin as {status!r}; it begins as pending or running",
-        do=f"create it, then call {verb}, which keeps why",
-    )
-
-
-def _check_status(status: object) -> None:
-    if status not in get_args(Status):
-        raise InvalidInput(f"{status!r} is no status", do=f"choose from {', '.join(get_args(Status))}")

@@ -8,7 +8,7 @@ from datetime import timedelta
 from perdure._ground.bridge import Nap
 from perdure._ground.ids import is_proven_dead
 from perdure._store import Store, WorkerRow, Write
-from perdure._worker.reaper import Peer
+from perdure._worker.losses import Peer
 from perdure._worker.registration import DRAIN
 from perdure.errors import TimedOut
 

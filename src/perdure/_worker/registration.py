@@ -12,10 +12,10 @@ from datetime import timedelta
 
 import perdure
 from perdure._durable import announcement, known_versions
-from perdure._ground.json_values import plain
+from perdure._ground.encoding.json_values import plain
 from perdure._store import WorkerRow, Write
 from perdure._tasks import Tasks, checks, store_of
-from perdure._worker.queues import Queues
+from perdure._worker.claims import Queues
 
 LOOK = timedelta(seconds=0.3)
 # The request to a worker, and its reply once it claims no more tasks.

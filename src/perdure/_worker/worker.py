@@ -14,22 +14,13 @@ from msgspec import Struct, field
 from perdure._ground.clock import Clock, SystemClock
 from perdure._store import MOVED, WORK, Kinds
 from perdure._tasks import Handler, Tasks, handlers_in, store_of
-from perdure._worker.awaited_tasks import AwaitedTasks
-from perdure._worker.claimer import Claimer, Observer
-from perdure._worker.deadlines import Deadlines
-from perdure._worker.deliveries import Deliveries
-from perdure._worker.dependencies import Dependencies
+from perdure._worker.claims import Claimer, Observer, Queue
+from perdure._worker.delivery import Deliveries, WebhookDuty, sender_of
 from perdure._worker.duty import Duty, DutyLoop
-from perdure._worker.pollers import Pollers
-from perdure._worker.queues import Queue
-from perdure._worker.reaper import Reaper
+from perdure._worker.losses import Deadlines, Reaper, Stalls
 from perdure._worker.registration import Registration
-from perdure._worker.schedules import Schedules
 from perdure._worker.spawn_hook import Hook, SpawnHook
-from perdure._worker.stalls import Stalls
-from perdure._worker.timers import Timers
-from perdure._worker.triggers import Triggers
-from perdure._worker.webhooks import WebhookDuty, sender_of
+from perdure._worker.waits import AwaitedTasks, Dependencies, Pollers, Schedules, Timers, Triggers
 from perdure.errors import InvalidInput, PerdureError
 
 GRACE = timedelta(seconds=10)

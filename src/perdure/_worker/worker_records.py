@@ -1,6 +1,6 @@
 """`app.workers`: which processes use the store, what they can do, and asking workers to drain.
 
-Owns what is said of a process. Whether its tasks are given to others is for the reaper to decide.
+Owns the announcements of a process. The reaper decides whether its tasks are given to others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from perdure._ground.clock import moment
 from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.ids import Process, is_proven_dead
 from perdure._model import Holder, Sighting, TaskFilter
-from perdure._store import Store, WorkerRow
+from perdure._store import LeaseRow, Store, WorkerRow
 from perdure._tasks import Tasks, is_holder, store_of
 from perdure._worker.drain import ask_to_drain, until_drained
 from perdure.errors import InvalidInput, NotFound
@@ -85,7 +85,7 @@ class Workers:
         """The queues that live workers take tasks from, or that open tasks wait in."""
         workers = [one for one in await self.list() if one.is_worker and one.state != "dead"]
         names = {name for one in workers for name in one.queues} | set((await self._tasks.facets()).queues)
-        held = {row[1] for row in await self._store.query("read_held")}
+        held = {row.task_uid for row in await self._store.rows(LeaseRow, "read_held")}
         return [await self._queue(name, workers, held) for name in sorted(names)]
 
     async def _queue(self, name: str, workers: Sequence[WorkerRecord], held: Collection[str]) -> QueueRecord:
@@ -169,11 +169,11 @@ def _announced(knows: str | None) -> dict[str, Any]:
     return said if isinstance(said, dict) else {}
 
 
-def _mapping(found: Any) -> dict[str, Any]:
+def _mapping(found: object) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _texts(found: Any) -> list[str]:
+def _texts(found: object) -> list[str]:
     return [str(one) for one in found] if isinstance(found, list) else []
 
 

@@ -4,7 +4,8 @@ figures.py     what a figure, a budget and a report are; pure
 rounds.py      taking turns
 bare.py        the floors: bare disk, bare apsw, bare psycopg
 stage.py       where it happens: folders, databases; server.py starts a PostgreSQL
-checkpoints.py journals.py lifecycles.py processes.py    the lines
+programme.py   which lines are measured, in which order
+lines/         the lines: one module for each subject
 """
 
 from perdure.bench.figures import Figure, Report, Section

@@ -1,4 +1,4 @@
-"""A process of its own, for what one process cannot measure of itself: `python -m perdure.bench.child …`.
+"""A separate process, for figures that one process cannot measure of itself: `python -m perdure.bench.child …`.
 
     write URL ID SECONDS      checkpoint as often as it goes          → {"commits": …, "lost": …}
     bare PATH SECONDS         the same by bare apsw                   → {"commits": …}
@@ -85,7 +85,7 @@ def work(url: str, when: str = "") -> dict[str, int]:
         assert errands.errand.name  # it has to be known here
         async with Perdure(url) as app:
             if when:
-                await store_of(app.tasks).query("read_workers")  # the store is open, as that of a worker at work is
+                await store_of(app.tasks).query("read_workers")  # the store is open, as in a worker under way
                 print("ready", flush=True)
                 await asyncio.to_thread(sys.stdin.readline)
             async with app.worker():

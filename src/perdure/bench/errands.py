@@ -24,7 +24,7 @@ async def errand(number: int) -> int:
 
 @step
 async def hold(path: str) -> None:
-    """The first to come says so and holds on for ever; the next goes through."""
+    """The first call says so and holds on for ever; the next one passes."""
     begun.append(time.time())
     if _is_first(path):
         await asyncio.Event().wait()
@@ -45,6 +45,6 @@ async def held(path: str) -> None:
 
 @durable(name="perdure.bench.nap")
 async def nap(seconds: float) -> float:
-    """How late it went on, in seconds since 1970: the moment it was up again."""
+    """The moment it was resumed, in seconds since 1970."""
     await pause.wait(seconds=seconds)
     return time.time()

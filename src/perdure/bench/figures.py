@@ -1,7 +1,7 @@
-"""What was measured, and how it is judged. Pure.
+"""The measured figures, and how they are judged. Pure.
 
-A figure stands beside its floor: what the bare library or the bare disk needed in the same run. A budget is
-worked out from that floor, so that it means the same on a fast machine and on a slow one.
+A figure is shown beside its floor: the time of the bare library or the bare disk in the same run. A budget is computed
+from that floor, so it means the same on a fast machine and on a slow one.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Figure:
 
     @property
     def met(self) -> bool | None:
-        """Whether the budget is met; None where there is none."""
+        """Whether the budget is met; None if there is none."""
         return self.budget.is_met_by(self.figure) if self.budget is not None else None
 
     @property
@@ -91,7 +91,7 @@ class Report:
 
     @property
     def missed(self) -> list[str]:
-        """The lines whose budget was missed."""
+        """The lines that missed their budget."""
         return [f"{s.engine}: {figure.what}" for s in self.sections for figure in s.figures if figure.met is False]
 
 

@@ -1,4 +1,4 @@
-"""What is measured before there is a public name for it: the journal of a task, written and read.
+"""Figures without a public name: the journal of a task, written and read.
 
 A chain of small steps will come down to this. Once the step API is there, it takes this file's place.
 """
@@ -55,7 +55,7 @@ class Journal:
 
 
 class Tally:
-    """How often the engine was called, and how long it took, while something was measured."""
+    """How often the engine was called, and for how long, during a measurement."""
 
     def __init__(self) -> None:
         self.reads = self.commits = self.writes = 0

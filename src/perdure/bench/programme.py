@@ -1,4 +1,4 @@
-"""What is measured, in which order, for which engine."""
+"""The measurements, in order, for each engine."""
 
 from __future__ import annotations
 
@@ -7,21 +7,24 @@ import platform
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from pathlib import Path
 
-from perdure.bench import (
+from perdure.bench.bare import RawFile
+from perdure.bench.figures import Figure, Report, Section, figure_of
+from perdure.bench.lines import (
+    adapters,
     checkpoints,
     continuity,
+    demo_resume,
     functions,
     journals,
     lifecycles,
+    pages,
     processes,
-    resuming,
+    requests,
     sessions,
     shells,
     streams,
     workers,
 )
-from perdure.bench.bare import RawFile
-from perdure.bench.figures import Figure, Report, Section, figure_of
 from perdure.bench.programs import quiet
 from perdure.bench.rounds import middle_ms, take_turns
 from perdure.bench.stage import Plot, Stage, folder_on, stage_for
@@ -65,14 +68,19 @@ _LINES: dict[str, Measure] = {
     "session": sessions.session,
     "saving": continuity.saving,
     "workspace": continuity.workspace,
-    "resuming": resuming.resuming,
+    "resuming": demo_resume.resuming,
     "shell": shells.shells,
     "server": streams.server,
+    "requests": requests.requests,
+    "pages": pages.pages,
     "share": processes.share,
     "memory": processes.memory,
 }
-_WITHOUT_STORE = "import"
-NAMES = (*_LINES, _WITHOUT_STORE)
+_WITHOUT_STORE: dict[str, Callable[[bool], Awaitable[list[Figure]]]] = {
+    "import": processes.startup,
+    "adapters": adapters.off_path,
+}
+NAMES = (*_LINES, *_WITHOUT_STORE)
 
 
 async def measure(
@@ -103,10 +111,13 @@ async def measure(
             if must:
                 raise
             left_out[engine] = f"{error.what}; {error.do}"
-    if _WITHOUT_STORE in wanted:
-        say("starting up")
-        figures = await processes.startup(quick)
-        sections.append(Section(engine="process", where="no store", figures=figures))
+    without = []
+    for name, measure_it in _WITHOUT_STORE.items():
+        if name in wanted:
+            say(f"without a store: {name}")
+            without += await measure_it(quick)
+    if without:
+        sections.append(Section(engine="process", where="no store", figures=without))
     return Report(quick=quick, machine=_machine(), sections=sections, left_out=left_out)
 
 

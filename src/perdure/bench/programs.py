@@ -14,7 +14,7 @@ from typing import Any
 from perdure import Perdure, durable, effect, model_call, pause, step
 from perdure.bench.rounds import middle_ms_of
 
-# How long the code took from its beginning to where it waits, in the attempts of this process.
+# The time from the beginning of the code to its wait, in the attempts of this process.
 took: list[float] = []
 passed: list[float] = []  # when it came there
 
@@ -92,7 +92,7 @@ async def replayed_scopes(many: int) -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Nobody has to be told that these tasks wait."""
+    """No worker has to be told that these tasks wait."""
     log = logging.getLogger("perdure.durable")
     before = log.level
     log.setLevel(logging.ERROR)
@@ -126,7 +126,7 @@ async def answer(messages: list[dict[str, str]]) -> dict[str, str]:
 
 @durable(name="bench.talk")
 async def talk(calls: int) -> int:
-    """How many bytes of messages there were, each counted once."""
+    """The number of bytes of all messages, each counted once."""
     messages: list[dict[str, str]] = []
     for number in range(calls):
         messages.append({"role": "user", "content": f"question {number}: " + _text(-number)})

@@ -17,13 +17,13 @@ Contestant = Callable[[], "float | Awaitable[float]"]
 async def take_turns(rounds: int, contestants: Mapping[str, Contestant], *, warm: bool = True) -> dict[str, Series]:
     """Floor, ours, floor, ours, …; to get `warm`, one lap more is run first and not counted.
 
-    The garbage collector is at work all the time, and looks through what the one that is measured makes.
+    The garbage collector runs all the time, and looks through the objects the measured code makes.
     """
     values: dict[str, list[float]] = {name: [] for name in contestants}
     try:
         for lap in range(0 if warm else 1, rounds + 1):
             for name, contestant in contestants.items():
-                gc.collect()  # what the one before left behind is not this one's to clear away
+                gc.collect()  # garbage of the previous one must not be charged to this one
                 gc.freeze()  # nor are the modules of this program its to look through
                 found = contestant()
                 value = await found if inspect.isawaitable(found) else found

@@ -37,7 +37,7 @@ def running(folder: Path) -> Iterator[str]:
     """
     programs = _programs(folder)
     user = _unprivileged()
-    # A socket's path ends at 107 characters, so it does not stand in a folder somebody else has named.
+    # A socket's path has at most 107 characters, so it is not in a folder that the caller has named.
     socket = Path(tempfile.mkdtemp(prefix="perdure-bench-", dir="/tmp"))
     data, log = folder / "data", folder / "log"
     data.mkdir(mode=0o700)
@@ -99,7 +99,7 @@ def _programs(folder: Path) -> Path:
 
 
 def _unprivileged() -> dict[str, Any]:
-    """Who the server runs as: PostgreSQL refuses root."""
+    """The user the server runs as: PostgreSQL refuses root."""
     if os.geteuid() != 0:
         return {}
     try:

@@ -1,4 +1,4 @@
-"""Where measuring happens: a folder on the disk in question, and fresh stores with their floors beside them."""
+"""Where measurements take place: a folder on the disk in question, and fresh stores beside their floors."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Plot:
             await pipeline.close()
 
     def bytes_stored(self) -> int:
-        """What the store takes on disk; to be asked while no app has it open."""
+        """The size of the store on disk; call it while no app has it open."""
         if self.engine == "sqlite":
             return Path(self.url.removeprefix("sqlite://")).stat().st_size
         import psycopg

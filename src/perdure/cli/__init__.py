@@ -39,7 +39,9 @@ def _run(args: list[str]) -> int:
 
     invocation = Invocation()
     if "_PERDURE_COMPLETE" in os.environ:
-        root.main(args, prog_name="perdure", obj=invocation)
+        from perdure.cli.base import complete
+
+        complete(args, invocation)
     try:
         code = root.run(args, invocation)
     except BaseException as error:

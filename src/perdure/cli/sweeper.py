@@ -23,7 +23,7 @@ async def told(store: Store, uids: Sequence[str]) -> dict[str, tuple[str, float]
     found: dict[str, tuple[str, float]] = {}
     now = store.clock.now_ms()
     for uid in uids:
-        rows = [TaskRow(*row) for row in await store.query("get_task_by_uid", uid=uid)]
+        rows = await store.rows(TaskRow, "get_task_by_uid", uid=uid)
         if not rows:
             found[uid] = ("gone", 0.0)
         elif rows[0].status in FINISHED:

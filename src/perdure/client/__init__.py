@@ -7,8 +7,9 @@ __getattr__ = lazy_door(
     {
         "app": ("RemotePerdure",),
         "commands": ("finish_job", "restore_plan", "resume"),
-        "listing": ("address_of",),
-        "tasks": ("RemoteTask", "RemoteTasks"),
+        "requests": ("address_of",),
+        "task": ("RemoteTask",),
+        "tasks": ("RemoteTasks",),
         "transport": ("Transport",),
     },
 )

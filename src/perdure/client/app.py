@@ -5,21 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import msgspec
 
 from perdure._app import Perdure
-from perdure._durable import FunctionInfo
+from perdure._durable import DurableFunction, FunctionInfo, Handle
 from perdure._ground.durations import Duration, require_timedelta
+from perdure._ground.encoding.json_values import plain
 from perdure._ground.ids import check_id
-from perdure._ground.json_values import plain
 from perdure._model import Budget
 from perdure.client.automation import RemoteEvents, RemoteKillSwitch, RemoteSchedules, RemoteTriggers
+from perdure.client.functions import start, take_up
 from perdure.client.inbox import RemoteInbox
 from perdure.client.past import RemoteCheckpoints, RemoteEffects, RemoteJournal
+from perdure.client.requests import path_of
 from perdure.client.streams import ServerEvent, listen
-from perdure.client.tasks import RemoteTasks, path_of
+from perdure.client.tasks import RemoteTasks
 from perdure.client.transport import Transport
 from perdure.client.workers import RemoteWorkers
 from perdure.errors import InvalidInput
@@ -28,6 +30,10 @@ from perdure.types import Situation
 if TYPE_CHECKING:
     from perdure._durable import HasUid
     from perdure._tasks import Task
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class RemotePerdure(Perdure):
@@ -74,7 +80,7 @@ class RemotePerdure(Perdure):
 
     @property
     def effects(self) -> RemoteEffects:
-        """The effects nobody knows the outcome of, and settling them."""
+        """The effects with an unknown outcome, and settling them."""
         return RemoteEffects(self._transport)
 
     @property
@@ -134,6 +140,15 @@ class RemotePerdure(Perdure):
         reply = await self._transport.send("POST", "/v1/tasks", body)
         return self.tasks._task(reply, created=reply.status == 201)
 
+    async def start(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
+        """As in this process. Arguments go through the server as JSON, and what JSON cannot hold is refused."""
+        handle: Handle[R] = await start(self.tasks, id, fn, args, kwargs)
+        return handle
+
+    async def handle(self, id: str, fn: DurableFunction[P, R], /) -> Handle[R]:
+        handle: Handle[R] = await take_up(self.tasks, id, fn)
+        return handle
+
     @property
     def inbox(self) -> RemoteInbox:
         """Everything that waits for a person: list it, decide it."""
@@ -165,7 +180,7 @@ class _NotHere:
 
 _NOT_REMOTE = frozenset(
     {
-        "run", "run_until_paused", "start", "handle", "worker", "runtime", "memory", "on", "queue", "schedule",
+        "run", "run_until_paused", "worker", "runtime", "memory", "on", "queue", "schedule",
         "holders", "units", "storage", "webhooks",
     }
 )  # fmt: skip

@@ -12,8 +12,8 @@ from perdure._durable import Events, IncomingEvent, KillSwitch, Received, Schedu
 from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.ids import check_id
 from perdure._model import Missed, Trigger
-from perdure.client.listing import some
-from perdure.client.tasks import keyed
+from perdure.client.list_pages import some
+from perdure.client.requests import keyed
 from perdure.client.transport import Transport
 from perdure.errors import AlreadyExists, InvalidInput, KillSwitchOn, NotFound, StaleVersion
 
@@ -76,7 +76,9 @@ class RemoteSchedules(Schedules):
         return _schedule(await _put(self._transport, "schedules", id, body, if_version))
 
     async def run_now(self, id: str, *, key: str | None = None) -> str:
-        reply = await self._transport.send("POST", f"{_at('schedules', id)}/run", headers=keyed(key))
+        reply = await self._transport.send(
+            "POST", f"{_at('schedules', id)}/run", headers=keyed(key, _at("schedules", id))
+        )
         return str(reply.value["id"])
 
 

@@ -9,9 +9,9 @@ import msgspec
 
 from perdure._runtime import RestorePlan
 from perdure._tasks import Task
-from perdure.client.listing import address_of
 from perdure.client.problems import error_of
-from perdure.client.tasks import RemoteTask, record_of
+from perdure.client.requests import address_of
+from perdure.client.task import RemoteTask
 from perdure.client.transport import Transport
 from perdure.client.workers import ended
 
@@ -49,9 +49,7 @@ async def resume(
     """
     assert isinstance(task, RemoteTask)
     body = {"state": dict(state) or None, "checkpoint": checkpoint, "instruction": instruction, "anyway": anyway}
-    needs_match = bool(state) or checkpoint is not None
-    match = {"If-Match": f'"v{(await task.record()).version}"'} if needs_match else {}
-    task._take(record_of(await task._write("POST", "resume", body, match)))
+    await task._steer("resume", body, None, is_matched=bool(state) or checkpoint is not None)
 
 
 async def restore_plan(task: Task, checkpoint: str | None) -> RestorePlan:

@@ -8,8 +8,8 @@ import threading
 from typing import Any
 
 from perdure._ground import ids
-from perdure.client.transport import Transport
-from perdure.errors import PerdureError
+from perdure.client.transport import Reply, Transport
+from perdure.errors import LeaseHeld, PerdureError
 
 log = logging.getLogger("perdure.client")
 LEASE = 30.0  # seconds the holder may be silent: a server that restarts must not cost it its leases
@@ -22,20 +22,37 @@ class RemoteHolding:
         self._transport = transport
         self._mutex = threading.Lock()
         self._holder: dict[str, Any] | None = None
+        self._at_work: set[str] = set()  # uids of tasks that a part of this program has begun an attempt at
         self._pid = 0
         self._bell = threading.Event()
 
-    async def begin(self, path: str, *, take_over: bool) -> Any:
-        """Begin an attempt at the task at `path`: its fence, and the task."""
-        holder = await self._registered()
-        headers = {"Perdure-Holder": holder["token"]}
-        body = {"take_over": take_over}
-        return (await self._transport.send("POST", f"{path}/attempt", body, headers=headers)).value
+    async def begin(self, id: str, uid: str, *, take_over: bool) -> Reply:
+        """Begin an attempt at a task: its fence, and the task.
 
-    async def give_back(self, path: str, fence: str | None) -> None:
+        Raises:
+            LeaseHeld: another attempt is alive, perhaps one of this process.
+        """
+        with self._mutex:
+            if uid in self._at_work:
+                process = ids.this_process()
+                raise LeaseHeld(id, f"{ids.user_name()}, in this very process", process.host, process.pid)
+            self._at_work.add(uid)
+        try:
+            holder = await self._registered()
+            headers = {"Perdure-Holder": holder["token"]}
+            return await self._transport.send(
+                "POST", f"/v1/tasks/~{uid}/attempt", {"take_over": take_over}, headers=headers
+            )
+        except BaseException:
+            self._at_work.discard(uid)
+            raise
+
+    async def give_back(self, uid: str, fence: str) -> None:
         """End an attempt. One whose lease was lost has nothing to give back."""
-        if fence is not None:
-            await self._transport.send("DELETE", f"{path}/attempt", headers={"Perdure-Fence": fence})
+        try:
+            await self._transport.send("DELETE", f"/v1/tasks/~{uid}/attempt", headers={"Perdure-Fence": fence})
+        finally:
+            self._at_work.discard(uid)
 
     async def _registered(self) -> dict[str, Any]:
         if self._holder is None or self._pid != os.getpid():

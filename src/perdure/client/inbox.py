@@ -10,7 +10,7 @@ import msgspec
 
 from perdure._model import CallbackToken, InboxItem, InboxKind, Page
 from perdure._tasks import Inbox, TaskCore, is_pause_id
-from perdure.client.tasks import keyed, path_of
+from perdure.client.requests import keyed, path_of
 from perdure.client.transport import Transport
 from perdure.errors import InvalidInput, NotFound
 
@@ -89,7 +89,8 @@ class RemoteInbox(Inbox):
     async def _say(self, pause_id: str, verb: str, body: dict[str, Any], by: str, once: str | None) -> InboxItem:
         if by:
             raise InvalidInput("through a server a decision is signed with the name of the key", do="leave out by=")
-        reply = await self._transport.send("POST", f"{self._address(pause_id)}/{verb}", body, headers=keyed(once))
+        address = self._address(pause_id)
+        reply = await self._transport.send("POST", f"{address}/{verb}", body, headers=keyed(once, address))
         return item_of(reply.value)
 
     def _address(self, pause_id: str) -> str:

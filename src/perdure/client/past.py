@@ -24,7 +24,8 @@ from perdure._ground.bridge import Nap
 from perdure._model import CheckpointInfo, Diff, Page
 from perdure._tasks import CheckpointPart, Checkpoints, Task, TaskCore
 from perdure.client.inbox import RemoteInbox
-from perdure.client.listing import address_of, some
+from perdure.client.list_pages import some
+from perdure.client.requests import address_of
 from perdure.client.transport import Transport
 from perdure.errors import InvalidInput, NotFound
 

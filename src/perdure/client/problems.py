@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from functools import cache
+from typing import Any, get_type_hints
+
+import msgspec
 
 from perdure import errors
 from perdure.errors import NotAllowed, NotFound, PerdureError, StoreUnavailable, StoreUnreachable
@@ -13,9 +16,7 @@ from perdure.errors import NotAllowed, NotFound, PerdureError, StoreUnavailable,
 def error_of(status: int, problem: Any, url: str) -> PerdureError:
     """The exception for a refused request; its values are attributes, as in this process."""
     if not isinstance(problem, Mapping) or not isinstance(problem.get("code"), str):
-        return StoreUnreachable(
-            f"{url} answered {status}, and not as a perdure server does", do="look what listens at this address"
-        )
+        return not_a_server(status, "", url)
     code = problem["code"]
     what, kept, do = (str(problem.get(name) or "") for name in ("detail", "kept", "do"))
     kind = _KINDS.get(code) or _by_status(status)
@@ -23,13 +24,35 @@ def error_of(status: int, problem: Any, url: str) -> PerdureError:
     PerdureError.__init__(error, what, kept=kept, do=do)
     values = problem.get("values")
     if isinstance(values, Mapping):
-        error.__dict__.update({name: value for name, value in values.items() if name.isidentifier()})
+        types = _types_of(kind)  # type: ignore[arg-type]
+        error.__dict__.update(
+            {name: _as(types.get(name), value) for name, value in values.items() if name.isidentifier()}
+        )
     if kind is NotFound:
         error.__dict__.setdefault("kind", "record")
         error.__dict__.setdefault("name", "")
         error.__dict__.setdefault("store", url)
     error.__dict__.update(code=code, request_id=problem.get("request_id", ""), errors=problem.get("errors") or [])
     return error
+
+
+def not_a_server(status: int, location: str, url: str) -> PerdureError:
+    """For an answer that no perdure server gives: that of a proxy, a login page, or of another program."""
+    if 300 <= status < 400:
+        where = f" to {_shown(location)}" if location else ""
+        return StoreUnreachable(
+            f"{url} sends its callers elsewhere{where}; an API key is not sent after it",
+            kept="nothing was sent there",
+            do="give the address of the server itself, with https:// if its proxy wants that",
+        )
+    return StoreUnreachable(
+        f"{url} answered {status}, and not as a perdure server does", do="look what listens at this address"
+    )
+
+
+def _shown(location: str) -> str:
+    """An address without its query, which can hold secrets."""
+    return repr(location.partition("?")[0][:200])
 
 
 def _by_status(status: int) -> type[PerdureError]:
@@ -44,6 +67,25 @@ def _by_status(status: int) -> type[PerdureError]:
     if status in (400, 413, 415, 422):
         return errors.InvalidInput
     return StoreUnavailable
+
+
+@cache
+def _types_of(kind: Any) -> Mapping[str, Any]:
+    """What the attributes of this exception are, where that can be told."""
+    try:
+        return get_type_hints(kind)
+    except (NameError, TypeError):
+        return {}
+
+
+def _as(type_: Any, value: Any) -> Any:
+    """The value as the library has it: a tuple, a moment."""
+    if type_ is None:
+        return value
+    try:
+        return msgspec.convert(value, type_, strict=False)
+    except (msgspec.ValidationError, TypeError, ValueError):
+        return value
 
 
 def _all(kind: type[PerdureError]) -> list[type[PerdureError]]:

@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import random
 import time
 import uuid
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
+from email.utils import formatdate
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from perdure._ground.bridge import Hop, Nap
-from perdure._ground.json_values import plain
-from perdure.client.problems import error_of
-from perdure.errors import InvalidInput, NotStorable, PerdureError, StoreUnreachable
+from perdure._ground.encoding.json_values import plain
+from perdure.client.problems import error_of, not_a_server
+from perdure.errors import InvalidInput, NotFound, NotStorable, PerdureError, StoreUnreachable
 
 T = TypeVar("T")
 PATIENCE = 45.0  # seconds of trying again
@@ -33,6 +35,7 @@ class Reply(NamedTuple):
     status: int
     value: Any
     headers: Mapping[str, str]
+    content: bytes = b""  # the value as it came
 
 
 class Transport:
@@ -86,7 +89,7 @@ class Transport:
             PerdureError: what the server refused it with, as the library raises it.
             StoreUnreachable: the server gave no answer; a write may or may not have been done.
         """
-        content = None if body is None and not is_bodied else _encoded(body)
+        content = None if body is None and not is_bodied else encoded(body)
         sent = dict(headers or {})
         if content is not None:
             sent["Content-Type"] = "application/json"
@@ -110,10 +113,10 @@ class Transport:
                     do="look whether the server runs, and read before you repeat a write",
                 )
             else:
-                if reply.status < 400:
+                if _is_good(reply):
                     return reply
-                failure = error_of(reply.status, reply.value, self.url)
-                if reply.status not in _BUSY:
+                failure = self._error_of(reply, path)
+                if reply.status not in _BUSY and not _is_under_way(reply):
                     raise failure
                 wait = max(wait, _seconds(reply.headers.get("retry-after")))
             if time.monotonic() + wait > end:
@@ -121,17 +124,26 @@ class Transport:
             await Nap(wait * random.uniform(0.5, 1.0))  # noqa: S311 -- only spreads the tries
             wait = min(wait * 2, _LONGEST_WAIT)
 
+    def _error_of(self, reply: Reply, path: str) -> PerdureError:
+        if reply.status < 400:
+            return not_a_server(reply.status, str(reply.headers.get("location", "")), self.url)
+        failure = error_of(reply.status, reply.value, self.url)
+        if isinstance(failure, NotFound) and not failure.name and (task := _task_in(path)):
+            failure = NotFound("task", task, self.url)
+        return failure
+
     def _once(
         self, method: str, path: str, content: bytes | None, query: list[tuple[str, str]], headers: dict[str, str]
     ) -> Reply:
         import httpx2
 
         try:
-            answer = self.client.request(method, path, content=content, params=query, headers=headers)
+            dated = {**headers, "Date": formatdate(usegmt=True)}  # `perdure doctor` tells of clocks that are wrong
+            answer = self.client.request(method, path, content=content, params=query, headers=dated)
         except httpx2.TransportError as error:
             raise _Unanswered(type(error).__name__) from None
         value = _decoded(answer.content) if answer.content else None
-        return Reply(answer.status_code, value, answer.headers)
+        return Reply(answer.status_code, value, answer.headers, answer.content)
 
     @contextmanager
     def stream(self, path: str, query: Mapping[str, Any], headers: Mapping[str, str]) -> Iterator[Any]:
@@ -140,8 +152,9 @@ class Transport:
 
         timeout = httpx2.Timeout(30.0, read=40.0)
         with self.client.stream("GET", path, params=dict(query), headers=dict(headers), timeout=timeout) as answer:
-            if answer.status_code >= 400:
-                raise error_of(answer.status_code, _decoded(answer.read()), self.url)
+            if not 200 <= answer.status_code < 300:
+                content = answer.read()
+                raise self._error_of(Reply(answer.status_code, _decoded(content), answer.headers, content), path)
             yield answer
 
     def close(self) -> None:
@@ -169,17 +182,74 @@ class _Unanswered(Exception):
     """The request was sent, or not, and no answer has come."""
 
 
-def _encoded(body: Any) -> bytes:
+def _is_good(reply: Reply) -> bool:
+    """Whether this can be a perdure server's answer that all went well: JSON, or nothing at all."""
+    is_json = not reply.content or "json" in str(reply.headers.get("content-type", ""))
+    return 200 <= reply.status < 300 and is_json and (reply.value is not None or reply.content in (b"", b"null"))
+
+
+def _is_under_way(reply: Reply) -> bool:
+    """An earlier try of this very request, whose answer was lost, is still being carried out."""
+    return isinstance(reply.value, Mapping) and reply.value.get("code") == "still_running"
+
+
+def _task_in(path: str) -> str:
+    parts = path.split("/")
+    return unquote(parts[3]) if path.startswith("/v1/tasks/") else ""
+
+
+def encoded(body: Any) -> bytes:
+    """The body, if JSON gives it back as it is.
+
+    Raises:
+        NotStorable: JSON would make something else of a part of it; the path leads there.
+    """
     try:
-        return json.dumps(body, allow_nan=False, default=_refuse).encode()
-    except NotStorable:
-        raise
-    except (ValueError, TypeError, RecursionError) as error:
-        raise NotStorable("the request", f"JSON cannot hold it: {error}") from None
+        text = json.dumps(body, allow_nan=False).encode()
+        if json.loads(text) == body and not (b"\\ud" in text and _find_difference(body, "")):
+            return text
+    except (ValueError, TypeError, RecursionError):
+        pass
+    raise _difference(body)
 
 
-def _refuse(value: Any) -> Any:
-    raise NotStorable("the request", f"JSON cannot hold a {type(value).__name__}")
+def _difference(body: Any) -> NotStorable:
+    fields = body if isinstance(body, dict) else {"": body}
+    for value in fields.values():
+        try:
+            if found := _find_difference(value, ""):
+                return NotStorable(found[0].removeprefix("."), found[1], do="send plain data")
+        except RecursionError:
+            return NotStorable("", "it is nested too deeply", do="keep a deep tree as a flat list of its nodes")
+    return NotStorable("", "JSON cannot hold it", do="send plain data")
+
+
+def _find_difference(value: Any, path: str) -> tuple[str, str] | None:
+    """Where JSON would change the value, and why; None if it would not."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                return path, f"a key is {type(key).__name__}, and JSON's are texts"
+            if found := _find_difference(key, path) or _find_difference(item, f"{path}.{key}"):
+                return found
+        return None
+    if isinstance(value, list):
+        return next(filter(None, (_find_difference(item, f"{path}[{at}]") for at, item in enumerate(value))), None)
+    if isinstance(value, str):
+        return None if _is_text(value) else (path, "its text has half a character (a lone surrogate)")
+    if isinstance(value, float) and not math.isfinite(value):
+        return path, f"JSON cannot hold {value}"
+    if value is None or isinstance(value, bool | int | float):
+        return None
+    return path, f"JSON cannot hold a {type(value).__name__}"
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _decoded(content: bytes) -> Any:

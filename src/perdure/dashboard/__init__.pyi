@@ -15,14 +15,16 @@ How to add something, by kind (paths are below assets/):
     live data     app/stream.js `follow(topics, handlers)` inside an effect of the page; it ends with the page
     a value       app/values/value.js `Value`: any JSON, for reading. app/forms/form.js `Form`: any schema, for writing
     a dialog      app/dialog.js `openDialog(Component, props)`, whose component draws a `Dialog`; verbs of a task are
-                  opened by app/task/verbs.js `openVerb(verb, {task, record, onDone})`
+                  in app/verbs, opened by app/task/verbs.js `openVerb(verb, {task, onDone})`
     a key         app/keys.js `useKeys({j: …})` inside a component
     the terminal  frame/*.js and terminal.html run in a frame of their own origin; they import nothing of app/
-    a style       css/NAME.css, named by the page with `wear("NAME")`; colours only from css/tokens.css
+    a style       css/NAME.css; all sheets are served as one. Colours only from css/tokens.css
     an icon       app/icons.js: a path of 16 units, stroked with currentColor
 
 Rules that tests hold: no markup from data (text only), links from data through `safeHref`, no inline script or style
-text, imports relative or in the import map, files of at most 300 lines, no request to another host.
+text, imports relative or in the import map, files of at most 300 lines, no request to another host. What a page needs
+first is joined when the server starts (chunks.py), and so an import or export is one line that begins it. Lint checks
+types, in templates too: `Api.NAME` is the schema of that name in openapi.json, and `get` knows what a path answers.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """

@@ -5,6 +5,7 @@ Documents need no credential: without a good session they hold no data, and the 
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
@@ -34,12 +35,20 @@ _FOREVER = "public, max-age=31536000, immutable"
 _OF_THE_FRAME = ("frame/", "vendor/xterm", "vendor/addon-", "fonts/mono")
 
 
+def _at_home(place: str) -> str:
+    """A path as people write it: ~/agent/.perdure/perdure.db."""
+    home = os.path.expanduser("~").rstrip("/")
+    return f"~{place.removeprefix(home)}" if home and place.startswith(f"{home}/") else place
+
+
 def pages(place: str = "") -> Sequence[Route]:
     """The routes of the dashboard, for `make_app(pages=…)`. `place` names the store to people."""
 
+    shown = _at_home(place)
+
     def document(page: str) -> Handler:
         async def answer(ask: Ask[Unread, None]) -> Streamed:
-            boot = await _boot(ask.server, ask.headers, place)
+            boot = await _boot(ask.server, ask.headers, shown)
             return _page(shell.shell(boot, page), shell.shell_headers())
 
         return answer

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import posixpath
-import re
 from base64 import b64encode
-from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from perdure.dashboard.asset_files import Assets, assets
+from perdure.dashboard.chunks import PAGES
 
 MODULES = {
     "preact": "vendor/preact.mjs",
@@ -24,16 +22,6 @@ MODULES = {
     "@preact/signals": "vendor/signals.mjs",
     "htm": "vendor/htm.mjs",
 }
-# What each page loads first: its modules with all they import, and its style sheets. The browser would find them one
-# after the other.
-_PAGES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "now": (("app/main.js", "app/pages/now.js"), ("now",)),
-    "tasks": (("app/main.js", "app/pages/tasks.js"), ("tasks",)),
-    "task": (("app/main.js", "app/pages/task.js", "app/task/journal.js"), ("task", "journal")),
-    "inbox": (("app/main.js", "app/pages/inbox.js"), ("inbox",)),
-    "operate": (("app/main.js", "app/pages/operate.js"), ()),
-}
-_IMPORT = re.compile(r"""^(?:import|export)\b[^"'`;]*?from\s*["'](\.[^"']+)["']""", re.MULTILINE)
 _PERMISSIONS = "clipboard-write=(self), camera=(), microphone=(), geolocation=(), usb=(), serial=()"
 _TERMINAL_POLICY = (
     "sandbox allow-scripts; default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
@@ -82,24 +70,7 @@ def escape(value: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def modules_of(page: str) -> list[str]:
-    """The modules that a page needs before it can draw, each before those that import it."""
-    found: dict[str, None] = {}
-
-    def visit(name: str) -> None:
-        if name in found:
-            return
-        found[name] = None
-        source = assets().by_name[name].content.decode()
-        for target in _IMPORT.findall(source):
-            visit(posixpath.normpath(posixpath.join(posixpath.dirname(name), target)))
-
-    for name in _PAGES[page][0]:
-        visit(name)
-    return list(found)
-
-
-@lru_cache(maxsize=len(_PAGES))
+@lru_cache(maxsize=len(PAGES))
 def _frame(page: str) -> tuple[bytes, bytes]:
     head, _, tail = _filled(assets(), "index.html", page).partition("{boot}")
     return head.encode(), tail.encode()
@@ -109,8 +80,7 @@ def _filled(all_assets: Assets, name: str, page: str | None = None) -> str:
     base = f"/assets/{all_assets.tree}"
     links = [f'<link rel="modulepreload" href="{base}/{file}">' for file in MODULES.values()]
     if page is not None:
-        links += [f'<link rel="stylesheet" href="{base}/css/{style}.css">' for style in _PAGES[page][1]]
-        links += [f'<link rel="modulepreload" href="{base}/{file}">' for file in modules_of(page)]
+        links += [f'<link rel="modulepreload" href="{base}/{file}">' for file in all_assets.files_of[page]]
     text = all_assets.documents[name]
     preloads = "\n".join(links)
     for mark, value in (("{base}", base), ("{importmap}", import_map(all_assets)), ("{preloads}", preloads)):

@@ -1,4 +1,4 @@
-"""The agent of the story, as anybody would write it: clone, install, a dev server, a shell, a file, a migration.
+"""The agent of the story, as a user would write it: clone, install, a dev server, a shell, a file, a migration.
 
     python -m perdure.demo.agent STAGE.json
 
@@ -165,7 +165,7 @@ async def migrate(stage: Stage) -> dict[str, Any]:
 
 
 async def migrate_rows(stage: Stage, rt: Any) -> None:
-    database = await open_database(stage, rt)
+    database = await open_database(rt, stage.dsn, in_transaction=stage.in_transaction)
     say(f"the database session is {database.session.level}: {await database.who()}")
 
     @step(name="statement")

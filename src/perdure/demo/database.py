@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from perdure.runtime import Runtime
-
-if TYPE_CHECKING:
-    from perdure.demo.agent import Stage
 
 HOLD = "10m"
 
@@ -34,11 +31,11 @@ class Database(Protocol):
         ...
 
 
-async def open_database(stage: Stage, rt: Runtime) -> Database:
-    if stage.dsn.startswith("postgresql:"):
-        session = await rt.postgres("main", stage.dsn, hold=HOLD, rebuild="auto")
-        return _Postgres(session, await session.connect(autocommit=not stage.in_transaction), stage.dsn)
-    return _Sqlite(await rt.sqlite("main", stage.dsn, hold=HOLD))
+async def open_database(rt: Runtime, dsn: str, *, in_transaction: bool) -> Database:
+    if dsn.startswith("postgresql:"):
+        session = await rt.postgres("main", dsn, hold=HOLD, rebuild="auto")
+        return _Postgres(session, await session.connect(autocommit=not in_transaction), dsn)
+    return _Sqlite(await rt.sqlite("main", dsn, hold=HOLD))
 
 
 class _Postgres:
@@ -68,7 +65,7 @@ class _Postgres:
 
 
 def _transaction_of(dsn: str, backend: int) -> str:
-    """The number of a backend's transaction, as the server tells it to somebody else."""
+    """The number of a backend's transaction, as the server tells it to another session."""
     import psycopg
 
     with psycopg.connect(dsn, autocommit=True) as outside:

@@ -61,7 +61,7 @@ def perform(stage: Stage, world: World, say: Callable[[str, str], None]) -> list
             say(line, "agent")
             if line == "committed":
                 asyncio.run(_answer(stage))
-                say("somebody types the password into the shell that has waited", "note")
+                say("a person types the password into the shell that has waited", "note")
     again = _line(second.lines, "the database session")
     return [
         Proof("dev server", server.split()[0], who_serves(stage).split()[0], server == who_serves(stage)),

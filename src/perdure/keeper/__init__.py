@@ -26,10 +26,9 @@ from perdure.keeper.core import (
     receive,
     send,
 )
-from perdure.keeper.process import TOKEN_FD
+from perdure.keeper.process import TOKEN_FD, processes
 from perdure.keeper.process import is_taken as is_port_taken
-from perdure.keeper.session import Call as StatementCall
-from perdure.keeper.session import commit_outcome, digest_of
+from perdure.keeper.session import StatementCall, commit_outcome, digest_of
 
 __all__ = [
     "ANCHOR",
@@ -53,6 +52,7 @@ __all__ = [
     "is_port_taken",
     "is_same_program",
     "keeper_argv",
+    "list_processes",
     "pgproxy",
     "receive",
     "send",
@@ -68,13 +68,18 @@ def keeper_argv(python: str) -> list[str]:
     return [python, "-I", "-c", _START, str(Path(__file__).parents[2])]
 
 
+def list_processes(pid: int, uid: str, anchor: int) -> list[tuple[int, list[str]]]:
+    """Every process of a unit on this machine, with its command line."""
+    return [(one, processes.command_of(one)) for one in processes.of_unit(pid, uid, anchor)]
+
+
 def is_same_program(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether two keepers, as `keeper_argv` starts them, are the same: `python` and `python3` of one place are."""
+    """Whether two keepers, as `keeper_argv` starts them, are the same: `python` and `python3` in one place are."""
     return len(one) == len(other) and _identity(one) == _identity(other)
 
 
 def _identity(argv: Sequence[str]) -> list[str]:
-    """The interpreter's own file, the virtual environment it stands in, and the folder perdure is read from."""
+    """The interpreter's own file, its virtual environment, and the folder perdure is read from."""
     python, *rest, source = argv
     return [os.path.realpath(python), _environment_of(python), *rest, os.path.realpath(source)]
 

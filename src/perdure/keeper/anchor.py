@@ -100,7 +100,7 @@ class Anchor:
 
     def keeper_ended(self) -> None:
         self.keeper, self.stopped = 0, 0.0
-        while self.link is not None:  # what it said last still counts: a descriptor on its way is not lost
+        while self.link is not None:  # its last message still counts: a descriptor on its way is not lost
             self.answer()
         lived = time.monotonic() - self.started
         self.pause = 0.0 if lived >= _WELL_SECONDS else min(max(self.pause * 2, 0.01), _LONGEST_PAUSE)
@@ -110,7 +110,7 @@ class Anchor:
         link.close()
         self.link = None
         if self.keeper:
-            os.kill(self.keeper, signal.SIGKILL)  # it has closed its end, or says what nobody understands
+            os.kill(self.keeper, signal.SIGKILL)  # it has closed its end, or sends something unreadable
 
     def reap(self) -> None:
         while True:
@@ -121,7 +121,7 @@ class Anchor:
                 return
             start = start_of(found.si_pid)  # while it is still there to be asked
             pid, status = os.waitpid(found.si_pid, os.WUNTRACED | os.WCONTINUED)
-            if os.WIFSTOPPED(status) or os.WIFCONTINUED(status):  # a unit may be, as long as it likes
+            if os.WIFSTOPPED(status) or os.WIFCONTINUED(status):  # a unit may be silent, for as long as it likes
                 if pid == self.keeper:
                     self.stopped = time.monotonic() if os.WIFSTOPPED(status) else 0.0
             elif pid == self.keeper:
@@ -206,9 +206,9 @@ def _say_where(home: str, live: str) -> None:
 
 
 def _stand_alone(home: str) -> int:
-    """Leave the session and all descriptors of whoever started us; the end to say "ready" on is given."""
+    """Leave the session and all descriptors of the starting process; the descriptor for "ready" is given."""
     heard, ready = os.pipe()
-    if os.fork():  # the first of three processes waits until the third is ready, and says how it went
+    if os.fork():  # the first of three processes waits until the third is ready, and reports how it went
         os.close(ready)
         os._exit(0 if os.read(heard, 1) else 1)
     os.setsid()

@@ -1,7 +1,7 @@
 """The keeper: holds units for tasks, outlives the agents that made them, and can be replaced while units live.
 
 The anchor starts the keeper, and starts it again whenever it ends. All state is on disk (units.py) and in the anchor
-(anchor_client.py), so the keeper may be killed at any point, and `replace` simply executes the new program.
+(anchor_client.py), so the keeper can be killed at any point, and `replace` simply executes the new program.
 
 Owns the loop, and the path of a question from its connection to its handler. The core's own questions are in
 handlers.py, kinds of units behind the seam of unit_kinds.py.
@@ -55,14 +55,14 @@ from perdure.keeper.core import (
     wire,
 )
 from perdure.keeper.core import log as keeper_log
-from perdure.keeper.process import CannotStart, Command, is_below, processes, spawn
+from perdure.keeper.process import CannotStart, Program, is_below, processes, spawn
 
 log = logging.getLogger("perdure.keeper")
 
 _PR_SET_DUMPABLE = 4
 # Between being asked to end and being killed.
 GRACE_SECONDS = 5.0
-# How long an ended unit is kept after another has taken its place.
+# How long an ended unit is kept after another has replaced it.
 SUPERSEDED_SECONDS = 3600.0
 UNSEEN = -1
 _STORE_FOLDER = ".perdure"
@@ -158,13 +158,13 @@ class Keeper:
                 self._exited(ended)
 
     def _is_ours(self, unit: Unit) -> bool:
-        """Whether the process on record is there, or has ended and the anchor knows how."""
+        """Whether the recorded process is there, or has ended and the anchor knows how."""
         if unit.pid and (unit.start or not start_of(os.getpid())) and start_of(unit.pid) == unit.start:
             return True
         return any((one.pid, one.start) == (unit.pid, unit.start) for one in self.anchored.exits())
 
     def _give_up(self, unit: Unit, held: Held | None, error: Exception) -> None:
-        """A unit whose record or files are damaged is lost, and so nothing of it may live on."""
+        """A unit whose record or files are damaged is lost, so all its processes must end."""
         if held is not None:
             with contextlib.suppress(Exception):
                 held.forget()
@@ -354,7 +354,7 @@ class Keeper:
     def launch(
         self,
         held: Held,
-        command: Command,
+        command: Program,
         stdio: tuple[int, int, int],
         *,
         is_terminal: bool,
@@ -433,6 +433,8 @@ class Keeper:
         if held is not None and unit.is_alive:
             held.end()
             self.loop.call_later(GRACE_SECONDS, self._kill, unit)
+        elif held is not None:
+            held.superseded()
 
     def end_of(self, unit: Unit) -> Soon:
         """An answer that is given as soon as it has ended."""
@@ -482,7 +484,7 @@ class Keeper:
 
     @property
     def hidden(self) -> list[str]:
-        """What isolated units do not see: sockets, records, and the store where it is beside them."""
+        """The paths hidden from isolated units: sockets, records, and the store where it is beside them."""
         in_memory = [base for base in ("/dev/shm", f"/run/user/{os.getuid()}") if os.path.isdir(base)]  # noqa: S108
         live = [] if str(self.live.parent) in in_memory else [str(self.live)]
         home = self.home.parent if self.home.parent.name == _STORE_FOLDER else self.home

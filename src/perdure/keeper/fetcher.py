@@ -1,8 +1,8 @@
-"""Make one HTTP request and write its body to standard output as it comes. Standard library only; run as a file.
+"""Make one HTTP request and write its body to standard output as it arrives. Standard library only; run as a file.
 
-Standard input: a length of four bytes, JSON with method, url and headers, then the body. Into the file named by the
-first argument goes the head of the answer, or what went wrong, without secrets, by the rules in the file named by the
-second; replaced as a whole. Descriptor 3 gets all of the head, a line each time it changes. Exit codes:
+Standard input: a length of four bytes, JSON with method, url and headers, then the body. The file named by the first
+argument gets the head of the answer, or the error, without secrets (by the rules in the file named by the second); it
+is replaced as a whole. Descriptor 3 gets the complete head, a line each time it changes. Exit codes:
 
     0   the whole answer is there
     3   it was not sent: there was no connection
@@ -30,7 +30,7 @@ HIDES_ALL = "hides_all"
 
 
 class Notes:
-    """Where the head is noted."""
+    """The place where the head is noted."""
 
     def __init__(self, path: str, rules: str) -> None:
         self._path, self._hides_all = path, False
@@ -114,7 +114,7 @@ def _connect(url: str) -> tuple[http.client.HTTPConnection, str]:
 
 
 def _copy(answer: http.client.HTTPResponse) -> tuple[int, str]:
-    """Each piece is in the file as soon as it is here. How many bytes came, and their digest."""
+    """Each piece is in the file as soon as it arrives. Returns the number of bytes, and their digest."""
     length, digest = 0, hashlib.sha256()
     while piece := answer.read1(1 << 16):
         view = memoryview(piece)

@@ -9,7 +9,7 @@ __getattr__ = lazy_door(
     __name__,
     {
         "client_config": ("CLIENTS", "ConfigChange", "plan_change"),
-        "http": ("Reply", "answer_request"),
+        "http": ("HttpReply", "answer_request"),
         "server": ("make_server", "require_mcp", "serve_stdio"),
         "tools": ("TOOLS", "tool_list"),
     },

@@ -6,14 +6,14 @@ Written by tools/make_doors.py from the table in __init__.py.
 """
 
 from perdure.mcp.client_config import CLIENTS, ConfigChange, plan_change
-from perdure.mcp.http import Reply, answer_request
+from perdure.mcp.http import HttpReply, answer_request
 from perdure.mcp.server import make_server, require_mcp, serve_stdio
 from perdure.mcp.tools import TOOLS, tool_list
 __all__ = [
     "CLIENTS",
     "ConfigChange",
     "plan_change",
-    "Reply",
+    "HttpReply",
     "answer_request",
     "make_server",
     "require_mcp",

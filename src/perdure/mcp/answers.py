@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from perdure._ground.known_secrets import redact
+from perdure._ground.secrets.known_secrets import redact
 
 MOST_CHARS = 12_000
 # Of a state, a question or a comment in a list.

@@ -16,7 +16,7 @@ _TAKEN = ("accept", "content-type", "mcp-protocol-version", "mcp-method", "mcp-n
 _MOST_BODY = 4 << 20
 
 
-class Reply(NamedTuple):
+class HttpReply(NamedTuple):
     """What to send back."""
 
     status: int
@@ -26,7 +26,7 @@ class Reply(NamedTuple):
 
 async def answer_request(
     app: Perdure, scopes: Collection[str], headers: Mapping[str, str], body: bytes, task: str = USUAL_TASK
-) -> Reply:
+) -> HttpReply:
     """The answer to one POST. `scopes` are what its sender may do."""
     server = make_server(lambda: app, task, scopes)
     from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -52,7 +52,7 @@ async def answer_request(
     )
     async with manager.run():
         await manager.handle_request(scope, sent.receive, sent.send)
-    return Reply(sent.status, sent.media, b"".join(sent.parts))
+    return HttpReply(sent.status, sent.media, b"".join(sent.parts))
 
 
 class _Sent:

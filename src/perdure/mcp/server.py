@@ -99,6 +99,9 @@ class Desk:
         except (TimeoutError, OSError) as problem:
             log.warning("a tool failed", exc_info=problem)
             return _result(f"the call failed: {clean(str(problem))[:300]}", is_error=True)
+        except Exception as fault:  # the client and its other calls go on
+            log.exception("a tool has a fault")
+            return _result(f"the call failed by a fault of perdure ({type(fault).__name__})", is_error=True)
         data = as_data(answer)
         return _result(as_text(answer, data), data)
 

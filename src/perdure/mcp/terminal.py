@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from perdure._ground.bridge import Nap
 from perdure._ground.ids import check_id
@@ -30,6 +30,10 @@ from perdure.errors import (
 )
 from perdure.mcp.answers import Ran, ShellInfo, Shells, Status, clean, cut, short
 from perdure.mcp.keys import keys_as_text
+from perdure.memory import owner_prefix
+
+if TYPE_CHECKING:
+    from perdure.types import Storage
 
 # What a command may take before its first look; most have ended by then.
 _AT_ONCE = timedelta(milliseconds=300)
@@ -37,7 +41,10 @@ _LOOK_SECONDS = 0.5
 # So many looks in a row at a program that reads from its terminal, and it is taken to wait for input.
 _LOOKS_FOR_INPUT = 3
 _STOP_SECONDS = 5.0
+_FIRST_LOOK_SECONDS = 0.5  # at a service without a port
+_AGAIN = "start_service starts it again, with another command too"
 _MOST_OUTPUT = 4 << 20
+_SHELL_ENDED = "the shell ended with it; the next command starts it again, as it was at its last prompt"
 _SECRET_NOTE = "the program asks for a secret; a person answers it: `perdure attach {task} {shell}`. You cannot."
 
 
@@ -52,8 +59,8 @@ class Seen(NamedTuple):
 class Terminals:
     """The shells and services of one task."""
 
-    def __init__(self, rt: Runtime, task: str) -> None:
-        self._rt, self._task = rt, task
+    def __init__(self, rt: Runtime, task: str, storage: Storage) -> None:
+        self._rt, self._task, self._storage = rt, task, storage
 
     async def run(self, command: str, shell_name: str, id: str, wait_seconds: float, most: int) -> Ran:
         shell = await self._shell(shell_name)
@@ -66,7 +73,7 @@ class Terminals:
             note = f"{busy.what}. Wait for it (read_output), stop it (stop_command), or use another shell name"
             return Ran(status="busy", shell=shell_name, note=short(note, 500))
         except EffectUncertain:
-            note = "the machine was restarted while it ran, so nobody knows how it ended; look before you run it again"
+            note = "the machine was restarted while it ran, so its outcome is not known; look before you run it again"
             return Ran(status="lost", command_id=key, shell=shell_name, note=note)
         finally:
             await _give_back(shell)
@@ -83,6 +90,8 @@ class Terminals:
         if not typed:
             raise InvalidInput("there is nothing to type", do="give text, or keys such as Enter or C-c")
         shell = await self._found(shell_name)
+        if isinstance(shell, Service):
+            raise InvalidInput(f"{shell_name!r} is a service, which reads no keys", do="run it in a shell")
         before = int((await shell.refresh()).about.get("end", 0))
         try:
             await shell.send(typed, refuse_secret=True)
@@ -103,15 +112,22 @@ class Terminals:
         else:
             found = await self._found(shell_name)
             if isinstance(found, Service):
-                await found.end()
-                return Ran(status="exited", shell=shell_name, note="the service was ended")
+                if found.record.is_alive:
+                    await found.end()
+                return Ran(status="exited", shell=shell_name, note="the service has ended")
             shell = found
         before = int((await shell.refresh()).about.get("end", 0))
         await shell.signal(signal.SIGKILL if force else signal.SIGINT)
         await _give_back(shell)
         if id:
             return await self._watched(shell, id, 0, _STOP_SECONDS, most)
-        return await self._since(shell, before, most)
+        end = time.monotonic() + _STOP_SECONDS
+        while "running" in (about := (await shell.refresh()).about) and time.monotonic() < end:
+            await Nap(0.05)
+        ran = await self._since(shell, before, most)
+        if "running" not in about:
+            ran.status, ran.note = "exited", short(about.get("last_ended") or "nothing ran", 300)
+        return ran
 
     async def start_service(self, name: str, command: str, port_number: int, wait_seconds: float, most: int) -> Ran:
         check_id(name, "name of a service")
@@ -122,12 +138,24 @@ class Terminals:
             service = await self._rt.service(name, argv, ready=ready, timeout=timedelta(seconds=max(1.0, wait_seconds)))
         except TimedOut as late:
             note, service = short(late.what, 500), await self._rt.service(name, argv)
+        except UnitEnded as ended:
+            return Ran(status="exited", shell=name, note=short(f"{ended.why}. {_AGAIN}", 2000))
         state = await service.state()
+        if service.was_made and ready is None:  # a command that is wrong ends at once
+            end = time.monotonic() + min(wait_seconds, _FIRST_LOOK_SECONDS)
+            while state.is_alive and time.monotonic() < end:
+                await Nap(0.05)
+                state = await service.state()
         output, omitted = cut(clean((await service.read()).text), most)
         told = f"process {state.pid}, ports {', '.join(map(str, state.ports)) or 'none'}"
-        status: Status = "running" if state.is_alive else "exited"
+        if not state.is_alive:
+            told = _AGAIN
         return Ran(
-            status=status, shell=name, output=output, omitted=omitted, note="; ".join(filter(None, (told, note)))
+            status="running" if state.is_alive else "exited",
+            shell=name,
+            output=output,
+            omitted=omitted,
+            note="; ".join(filter(None, (told, note))),
         )
 
     async def list(self) -> Shells:
@@ -141,11 +169,11 @@ class Terminals:
         return await self._rt.shell(name, rebuild="auto")
 
     async def _found(self, name: str) -> Shell:
-        names = {unit.name: unit.record.kind for unit in await self._rt.units()}
-        if names.get(name) == "service":
-            argv = next(unit.record.recipe["argv"] for unit in await self._rt.units() if unit.name == name)
-            return await self._rt.service(name, argv)  # type: ignore[return-value]
-        if names.get(name) != "shell":
+        units = [unit.record for unit in await self._rt.units() if unit.name == name]
+        newest = max(units, key=lambda record: record.uid, default=None)
+        if newest is not None and newest.kind == "service":  # to look at one that has ended does not start it
+            return await self._rt.service(name, newest.recipe["argv"], rebuild="never")  # type: ignore[return-value]
+        if newest is None or newest.kind != "shell":
             raise NotFound("shell", name, f"task {self._task!r}", do="list_shells tells their names")
         return await self._rt.shell(name, rebuild="auto")
 
@@ -171,16 +199,30 @@ class Terminals:
             if looks >= _LOOKS_FOR_INPUT:
                 break
             now = await shell.output(key, 1 << 62, wait=timedelta(seconds=min(_LOOK_SECONDS, left)))
-        return self._told(shell, key, await _read_all(shell, key, offset), most, is_input=looks >= _LOOKS_FOR_INPUT)
+        seen, note = await _read_all(shell, key, offset), await self._news(shell, key)
+        return self._told(shell, key, seen, note, most, is_input=looks >= _LOOKS_FOR_INPUT)
 
-    def _told(self, shell: Shell, key: str, seen: Seen, most: int, *, is_input: bool) -> Ran:
+    async def _news(self, shell: Shell, key: str) -> str:
+        """That the shell is not the one it was, with its first command only. This server lives on for many."""
+        if shell.level == "kept":
+            return ""
+        place = f"{owner_prefix('execution', self._task)}mcp/told/{shell.name}"
+        told = await self._storage.get(place)
+        if not isinstance(told, list) or told[:1] != [shell.record.uid]:
+            await self._storage.put(place, told := [shell.record.uid, key])
+        return (
+            short(f"the shell is {shell.level}: {shell.verdict.reason}", 500) if told == [shell.record.uid, key] else ""
+        )
+
+    def _told(self, shell: Shell, key: str, seen: Seen, note: str, most: int, *, is_input: bool) -> Ran:
         last = seen.last
         status: Status = "running"
-        note = "" if shell.level == "kept" else short(f"the shell is {shell.level}: {shell.verdict.reason}", 500)
         if last.state == "ended":
             status = "exited"
+            if not last.cwd:
+                note = "; ".join(filter(None, (note, _SHELL_ENDED)))
         elif last.state == "uncertain":
-            status, note = "lost", "the machine was restarted while it ran, so nobody knows how it ended"
+            status, note = "lost", "the machine was restarted while it ran, so its outcome is not known"
         elif last.waiting == "secret":
             status, note = "waiting_for_secret", self._secret_note(shell.name)
         elif is_input:
@@ -225,23 +267,21 @@ class Terminals:
 
 
 async def shell_infos(rt: Runtime) -> list[ShellInfo]:
-    """The shells, services and commands of a task, by name."""
-    found = []
-    for unit in await rt.units():
+    """The shells, services and commands of a task: of each name the newest one."""
+    found = {}
+    for unit in sorted(await rt.units(), key=lambda unit: unit.record.uid):
         record, about = unit.record, unit.record.about
         if record.kind in ("shell", "service", "pipes", "command", "piped"):
-            found.append(
-                ShellInfo(
-                    name=unit.name,
-                    kind=record.kind,
-                    alive=record.is_alive,
-                    running=short(about.get("running") or "", 200),
-                    waiting=str(about.get("waiting") or ""),
-                    last=short(about.get("last_ended") or "", 200),
-                    note="" if record.is_alive else short(record.facts.get("why") or "", 200),
-                )
+            found[unit.name] = ShellInfo(
+                name=unit.name,
+                kind=record.kind,
+                alive=record.is_alive,
+                running=short(about.get("running") or "", 200),
+                waiting=str(about.get("waiting") or ""),
+                last=short(about.get("last_ended") or "", 200),
+                note="" if record.is_alive else short(record.facts.get("why") or "", 200),
             )
-    return found
+    return list(found.values())
 
 
 async def _read_all(shell: Shell, key: str, offset: int) -> Seen:

@@ -1,6 +1,6 @@
 """Layers for a model's context: what it must know after a resume, within a budget."""
 
-from perdure.memory.artifacts import Artifact
+from perdure.memory.artifacts import Artifact, RecordedFile
 from perdure.memory.layer import Block, Budget, Layer, LayerContext, Outcome, Scope, Slot, Timeouts, Turn
 from perdure.memory.layers import (
     ContinuityLayer,
@@ -57,6 +57,7 @@ __all__ = [
     "Procedure",
     "ProcedureLayer",
     "ProcedureStep",
+    "RecordedFile",
     "Remembrance",
     "Scope",
     "ScopedStorage",

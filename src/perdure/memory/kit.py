@@ -81,7 +81,7 @@ async def _deleting(adapter: StorageAdapter) -> None:
     await adapter.set("key/2", 2)
     await adapter.delete("key")
     await adapter.delete("key")
-    assert await adapter.get("key") is None, "what was deleted is gone, and deleting it again is no error"
+    assert await adapter.get("key") is None, "a deleted value is gone, and deleting it again is not an error"
     assert await adapter.get("key/2") == 2, "nothing else is deleted"
     assert list(await adapter.list("")) == ["key/2"], "what was deleted is not listed"
 

@@ -1,4 +1,4 @@
-"""What a layer of a model's memory is: where it stands, whose it is, what it may cost, and its hooks.
+"""A layer of a model's memory: its place, its owner, its budget, and its hooks.
 
 A layer is any object with an id, a slot and a scope. Its hooks are all optional, blocking or async:
 
@@ -10,10 +10,10 @@ A layer is any object with an id, a slot and a scope. Its hooks are all optional
     on_complete(outcome)     the task has ended: success, failure or aborted
     dispose()                the last call, whatever happened
 
-Inside a durable function the hooks are called again in a replay, and what they ask their context for (`storage`, `now`,
-`once`) is answered from the journal. A `recall` that asked for nothing is not called again.
+Inside a durable function the hooks are called again in a replay, and their context answers (`storage`, `now`, `once`)
+from the journal. A `recall` that asked for nothing is not called again.
 
-Owns these words. Who calls the hooks, in which order and for how long, is in runner.py.
+Owns these words. runner.py calls the hooks, in order and with limits.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """How long each hook may take; then it is cut off, noted, and the turn goes on."""
+    """How long each hook may take; after that it is cancelled, noted, and the turn continues."""
 
     init: timedelta = timedelta(seconds=10)
     recall: timedelta = timedelta(seconds=10)
@@ -82,7 +82,7 @@ class Timeouts:
     spawn: timedelta = timedelta(seconds=10)
     complete: timedelta = timedelta(seconds=30)
 
-    if TYPE_CHECKING:  # they may be given as texts
+    if TYPE_CHECKING:  # they can be given as text
 
         def __init__(
             self,
@@ -100,7 +100,7 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One cycle of the agent, as `store` is told of it."""
+    """One cycle of the agent, as `store` gets it."""
 
     depth: int
     timestamp: datetime
@@ -108,7 +108,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LayerContext:
-    """What a layer may use; given to `init`."""
+    """The services a layer can use; given to `init`."""
 
     task_id: str
     storage: ScopedStorage  # of its scope alone
@@ -121,10 +121,10 @@ class LayerContext:
     begin: Callable[[], Awaitable[Any]] | None = None  # loads the layers that have to be
 
     async def once(self, what: str, read: Callable[[], Awaitable[T]], as_type: Any = Any) -> T:
-        """What `read` gives, for what a layer reads elsewhere than in its storage: a file, another service.
+        """The result of `read`, for data outside a layer's storage: a file, another service.
 
-        Inside a durable function it is recorded, and a replay gives the same without reading. `what` names it;
-        `as_type` is its type, where that is no plain data.
+        Inside a durable function it is recorded, and a replay returns the same without reading. `what` names it;
+        `as_type` is its type, if that is not plain data.
         """
         return await self.record.answer(what, read, as_type)
 
@@ -139,7 +139,7 @@ class Layer(Protocol):
 
 
 def check(layer: Any) -> None:
-    """Refuse what is no layer, before it is asked for anything.
+    """Refuse an object that is not a layer before it is used.
 
     Raises:
         InvalidInput: it has no id, slot or scope, or an impossible one.

@@ -1,8 +1,7 @@
 """Prove that a state is enough to go on: hand it, and nothing else, to the code that resumes.
 
-The code runs in a clean process: an interpreter of its own, an empty folder, no variables of this process. What
-it misses there, it would miss on the day it matters. Asking for a field that is not there is noticed by name,
-however deep it is.
+The code runs in a clean process: a new interpreter, an empty folder, no variables of this process. Anything missing
+there would be missing after a real crash. A read of a missing field is reported by name, however deep it is.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from typing import Any
 
 import msgspec
 
-from perdure._ground import codec
 from perdure._ground.bridge import Call
 from perdure._ground.durations import Duration, require_timedelta
+from perdure._ground.encoding import codec
 from perdure.errors import InvalidInput, NotResumable
 
 _SECONDS = timedelta(seconds=30)
@@ -33,7 +32,7 @@ _MARK = b"\n--perdure-verdict--\n"
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether the code could go on with the state alone; `field` is what it missed, `problem` what it said."""
+    """Whether the code can continue with the state alone; `field` is the missing one, `problem` the message."""
 
     is_resumable: bool
     field: str = ""
@@ -50,7 +49,7 @@ class Verification:
 async def verify_resumable(
     state: Any, resume: Callable[[Any], Any] | str, *, timeout: Duration = _SECONDS
 ) -> Verification:
-    """Whether `resume(state)` gets along with the state alone, in a clean process.
+    """Whether `resume(state)` works with the state alone, in a clean process.
 
     `resume` is a function at the top of a module, or its name as `module:function` or `path/file.py:function`. It
     should do what a resumed agent does first: take apart the state, open what it names; not the work itself.
@@ -90,7 +89,7 @@ def _place(resume: Callable[[Any], Any] | str) -> tuple[str, str]:
 
 
 def _judge(sent: bytes, timeout: timedelta) -> Verification:
-    # Where our packages are is no context of the agent's; everything else of this process stays behind.
+    # The agent does not need to know where our packages are; everything else of this process is left out.
     paths = os.pathsep.join(path for path in sys.path if path)
     env = {"PATH": os.defpath, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
     with tempfile.TemporaryDirectory(prefix="perdure-clean-") as folder:

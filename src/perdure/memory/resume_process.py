@@ -15,7 +15,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from perdure._ground import codec
+from perdure._ground.encoding import codec
 
 _MARK = b"\n--perdure-verdict--\n"
 
@@ -29,7 +29,7 @@ class Missed(KeyError):
 
 
 class Watched(dict[str, Any]):
-    """A mapping that says by its whole path what was asked for and is not there."""
+    """A mapping that reports a missing key by its whole path."""
 
     def __init__(self, values: dict[str, Any], path: str = "") -> None:
         super().__init__({key: watch(value, f"{path}.{key}".lstrip(".")) for key, value in values.items()})
@@ -74,7 +74,7 @@ def _load(file: str, name: str) -> Any:
 
 
 def _resume(function: Any, data: bytes) -> None:
-    """By its annotation the function may want the state as a class of its own."""
+    """The function's annotation can name a class for the state."""
     hints = get_type_hints(function)
     first = next(iter(inspect.signature(function).parameters), "")
     wanted = hints.get(first, Any)

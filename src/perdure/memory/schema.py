@@ -1,7 +1,7 @@
 """Whether data fits a schema: a pydantic model, a msgspec Struct, a dataclass or a TypedDict.
 
-Data comes bit by bit, so a field that is not there yet is no violation; a field that is there and does not
-fit is, and so is one the schema does not know.
+Data arrives bit by bit, so a missing field is not a violation; a field that does not fit is, and so is one the schema
+does not know.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Schema:
 
 
 def _fields(cls: type) -> tuple[dict[str, Any], set[str]]:
-    """What fields it has, with their types, and which of them must be there."""
+    """The fields with their types, and which of them are required."""
     if issubclass(cls, msgspec.Struct):
         fields = msgspec.structs.fields(cls)
         return {one.encode_name: one.type for one in fields}, {one.encode_name for one in fields if one.required}
@@ -73,5 +73,5 @@ def _fields(cls: type) -> tuple[dict[str, Any], set[str]]:
     if hasattr(cls, "__required_keys__"):
         return hints, set(cls.__required_keys__)
     raise InvalidInput(
-        f"{cls!r} is no schema", do="give a pydantic model, a msgspec Struct, a dataclass or a TypedDict"
+        f"{cls!r} is not a schema", do="give a pydantic model, a msgspec Struct, a dataclass or a TypedDict"
     )

@@ -1,4 +1,4 @@
-"""What a task's durable state is, and what each event makes of it. Pure.
+"""A task's durable state, and the effect of each event on it. Pure.
 
     state   checkpoints [{timestamp, depth}], files [path], data {key: value}: what the model is shown
     Doc     the state, and beside it what has to be known to continue: hashes, commits, what a child was given
@@ -26,10 +26,19 @@ RESERVED = "__"
 # A list that is kept for ever must end somewhere; the model is shown the newest few anyway.
 MOST_CHECKPOINTS = 10_000
 MOST_TOKENS = 32
-# What is nested deeper than this is no data for a model, and Python's own limit is not far.
+# Data nested deeper than this is not meant for a model, and Python's own limit is not far.
 MOST_DEPTH = 100
 _CONTAINERS = (Mapping, list, tuple)
 _FORMAT = 1
+
+
+class Place(NamedTuple):
+    """Where a recorded file was, and when."""
+
+    folder: str
+    host: str
+    at: str
+    size: int
 
 
 class Doc(NamedTuple):
@@ -38,7 +47,7 @@ class Doc(NamedTuple):
     checkpoints: tuple[Mapping[str, Any], ...] = ()
     files: tuple[str, ...] = ()
     data: Mapping[str, Any] = {}
-    made: int = 0  # checkpoints ever made; the oldest may be gone
+    made: int = 0  # checkpoints ever made; the oldest may have been removed
     revision: int = 0  # events ever taken in
     hashes: Mapping[str, str] = {}
     committed: Mapping[str, str] = {}
@@ -47,6 +56,7 @@ class Doc(NamedTuple):
     merged: Mapping[str, Any] = {}
     uid: str = ""  # of the task, when there is one
     tokens: tuple[str, ...] = ()  # of the last writes, by which a writer knows its own
+    places: Mapping[str, Place] = {}  # of the files, by path
 
     @property
     def state(self) -> dict[str, Any]:
@@ -72,10 +82,11 @@ class Checkpointed(NamedTuple):
 class Recorded(NamedTuple):
     path: str
     sha256: str
+    place: Place
 
 
 class DataSet(NamedTuple):
-    """A value of None is a value; what is to go is named in `remove`."""
+    """A value of None is a value; keys to delete are named in `remove`."""
 
     values: Mapping[str, Any]
     remove: tuple[str, ...] = ()
@@ -122,7 +133,8 @@ def _with_checkpoints(doc: Doc, more: tuple[Mapping[str, Any], ...], count: int 
 
 def _recorded(doc: Doc, event: Recorded) -> Doc:
     files = doc.files if event.path in doc.files else (*doc.files, event.path)
-    return doc._replace(files=files, hashes={**doc.hashes, event.path: event.sha256})
+    hashes, places = {**doc.hashes, event.path: event.sha256}, {**doc.places, event.path: event.place}
+    return doc._replace(files=files, hashes=hashes, places=places)
 
 
 def _data_set(doc: Doc, event: DataSet) -> Doc:
@@ -142,7 +154,7 @@ def _committed(doc: Doc, event: Committed) -> Doc:
 
 
 def spawned(parent: Doc) -> Doc:
-    """What a child begins with: all the parent has, but for how it ended, as its own."""
+    """The first state of a child: everything its parent has, but for how it ended."""
     data = {key: copy.deepcopy(value) for key, value in parent.data.items() if not key.startswith(RESERVED)}
     given = {
         "count": len(parent.checkpoints),
@@ -159,11 +171,12 @@ def spawned(parent: Doc) -> Doc:
         hashes=parent.hashes,
         committed=parent.hashes,  # what the parent recorded, the parent commits
         given=given,
+        places=parent.places,
     )
 
 
 def own_part(doc: Doc) -> Doc:
-    """What a child has added to what it was given: the part that returning takes over."""
+    """The part that a child has added to what it was given; returning takes this over."""
     given: Mapping[str, Any] = {"count": 0, "files": [], "hashes": {}, "data": {}, **(doc.given or {})}
     mine = max(0, doc.made - given["count"])
     data = {
@@ -174,14 +187,14 @@ def own_part(doc: Doc) -> Doc:
     files = tuple(path for path in doc.files if path not in given["files"])
     hashes = {path: found for path, found in doc.hashes.items() if given["hashes"].get(path) != found}
     checkpoints = doc.checkpoints[len(doc.checkpoints) - min(mine, len(doc.checkpoints)) :]
-    return Doc(checkpoints, files, data, made=mine, hashes=hashes)
+    places = {path: place for path, place in doc.places.items() if path in hashes}
+    return Doc(checkpoints, files, data, made=mine, hashes=hashes, places=places)
 
 
 def _returned(doc: Doc, event: Returned) -> Doc:
     """Checkpoints are put behind ours, files united, data laid over ours or under the child's name.
 
-    Said again of the same child, only what is new since is taken over: a parent that died in between may ask
-    again.
+    If the same child returns again, only its new part is taken over: a parent that died in between can ask again.
     """
     before = doc.merged.get(event.child, {"count": 0, "revision": -1})
     if event.doc.revision == before["revision"]:
@@ -198,6 +211,7 @@ def _returned(doc: Doc, event: Returned) -> Doc:
         hashes={**doc.hashes, **part.hashes},
         committed={**doc.committed, **committed},
         merged=merged,
+        places={**doc.places, **part.places},
     )
 
 
@@ -234,11 +248,11 @@ def iso(when: datetime) -> str:
 
 
 def plain_values(values: Any) -> dict[str, Any]:
-    """The values as JSON has them, as a copy nobody else holds.
+    """The values as JSON data, as a separate copy.
 
     Raises:
-        InvalidInput: a key is reserved, or they are no mapping of names to values.
-        NotStorable: a value is nothing JSON knows.
+        InvalidInput: a key is reserved, or they are not a mapping of names to values.
+        NotStorable: JSON cannot represent a value.
     """
     if not isinstance(values, Mapping) or not all(isinstance(key, str) and key for key in values):
         raise InvalidInput("data is set as a mapping of names to values")
@@ -260,7 +274,7 @@ def plain_values(values: Any) -> dict[str, Any]:
 
 
 def is_deeper(value: Any, most: int) -> bool:
-    """Whether mappings and lists stand inside each other more than so often; found out without recursion."""
+    """Whether mappings and lists are nested deeper than this; found out without recursion."""
     level = [value]
     for _ in range(most):
         inner = [one.values() if isinstance(one, Mapping) else one for one in level if isinstance(one, _CONTAINERS)]
@@ -275,11 +289,11 @@ def to_stored(doc: Doc) -> dict[str, Any]:
 
 
 def from_stored(stored: Any) -> Doc:
-    """The doc that was stored; a bare state, as another program may have written it, is taken too.
+    """The stored doc; a bare state, as another program may have written it, is accepted too.
 
     Raises:
-        RecordDamaged: it is none.
-        InvalidInput: it was written by a newer perdure, and may say what we do not understand.
+        RecordDamaged: it is not a stored doc.
+        InvalidInput: it was written by a newer perdure, and may contain fields unknown here.
     """
     try:
         written_as = stored.get("format", _FORMAT)

@@ -4,12 +4,13 @@ Written by tools/make_doors.py from the table in __init__.py.
 """
 
 from perdure.server.access import cookie_of
-from perdure.server.assembly import Desk, make_app
+from perdure.server.assembly import make_app
 from perdure.server.checkup import examine_server
 from perdure.server.credentials import ApiKey, ApiKeys, Session, Sessions, Vault, scopes_of
 from perdure.server.process import (
     Listener,
     RunningServers,
+    Vitals,
     bind,
     bind_unix,
     has_uvicorn,
@@ -18,13 +19,13 @@ from perdure.server.process import (
     require_uvicorn,
     serve,
 )
-from perdure.server.requests import Answer, Ask, Caller, Handler, Scope, Streamed
-from perdure.server.serving import Server
+from perdure.server.desk import Desk
+from perdure.server.http import Answer, Ask, Caller, Handler, Scope, Streamed
+from perdure.server.pipeline import Server
 from perdure.server.settings import Settings, load_settings
 from perdure.server.table import Raw, Route, Unread, routes
 __all__ = [
     "cookie_of",
-    "Desk",
     "make_app",
     "examine_server",
     "ApiKey",
@@ -35,6 +36,7 @@ __all__ = [
     "scopes_of",
     "Listener",
     "RunningServers",
+    "Vitals",
     "bind",
     "bind_unix",
     "has_uvicorn",
@@ -42,6 +44,7 @@ __all__ = [
     "refuse_open_door",
     "require_uvicorn",
     "serve",
+    "Desk",
     "Answer",
     "Ask",
     "Caller",

@@ -16,13 +16,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from perdure._ground.bridge import drive
+from perdure._ground.encoding.json_values import plain
 from perdure._ground.ids import is_uid, new_uid
-from perdure._ground.json_values import plain
 from perdure._tasks import Kept, UpkeepStep
 from perdure.errors import PerdureError
 from perdure.server.credentials import Vault
-from perdure.server.problems import HttpProblem, from_exception
-from perdure.server.requests import Answer, Caller, Scope
+from perdure.server.http import Answer, Caller, HttpProblem, Scope, from_exception
 
 log = logging.getLogger("perdure.server")
 Json = Any

@@ -1,6 +1,6 @@
 """Every route of the server, in one table: the router, the OpenAPI file, the docs and the auth matrix read it.
 
-Each noun declares its own routes beside its handlers (`ROUTES` in nouns/*.py); this module gathers them and refuses a
+Each noun declares its own routes beside its handlers (`ROUTES` in nouns/*/*.py); this module gathers them and refuses a
 table that contradicts itself. A handler that is in no table cannot be reached.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from perdure.server.requests import Handler, Scope
+from perdure.server.http import Handler, Scope
 
 Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 # Who may come in: nobody needs a credential; the path holds a token; the body holds a one-time code; any known caller;
@@ -22,33 +22,34 @@ Who: TypeAlias = Literal["nobody", "token", "code", "anyone", "session", "scoped
 Need: TypeAlias = Literal["no", "may", "must"]
 
 NOUNS = (  # one a line
-    "service",
-    "sessions",
-    "keys",
-    "webhooks",
-    "metrics",
-    "tasks",
-    "task_list",
-    "steering",
-    "attempts",
-    "checkpoints",
-    "journal",
-    "family",
-    "recall",
-    "streams",
-    "task_streams",
-    "jobs",
-    "bulk",
-    "switches",
-    "units",
-    "inbox",
-    "now",
-    "callbacks",
-    "schedules",
-    "triggers",
-    "workers",
-    "store",
-    "bundles",
+    "operate.service",
+    "operate.sessions",
+    "operate.keys",
+    "automation.webhooks",
+    "operate.metrics",
+    "task.tasks",
+    "task.task_list",
+    "task.control",
+    "task.attempts",
+    "task.checkpoints",
+    "task.journal",
+    "task.family",
+    "task.recall",
+    "task.artifacts",
+    "live.streams",
+    "live.task_streams",
+    "operate.jobs",
+    "task.bulk",
+    "live.switches",
+    "live.units",
+    "live.inbox",
+    "live.now",
+    "automation.callbacks",
+    "automation.schedules",
+    "automation.triggers",
+    "operate.workers",
+    "operate.store",
+    "task.bundles",
 )
 
 
@@ -84,6 +85,7 @@ class Route(Struct, frozen=True, kw_only=True):
     match: Need = "no"  # If-Match
     headers: Mapping[str, Need] = {}  # others that mean something to the route: {"Perdure-Fence": "may"}
     body_limit: int | None = None  # bytes; None: the setting `body_limit`
+    holds_state: bool = False  # the body holds a task's state or result: the setting `state_limit` counts
     streams: bool = False
     answers: str = "application/json"  # media type of the answer
 

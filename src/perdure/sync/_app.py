@@ -55,16 +55,16 @@ class Perdure:
 
     def __init__(self, url: str | Path | None = None, *, key: str | None = None, namespace: str = "default") -> None:
         self._inner = AsyncPerdure(url, key=key, namespace=namespace)
-        self.tasks = Tasks(self._inner.tasks)
-        self.effects = Effects(self._inner.effects)
-        self.inbox = Inbox(self._inner.inbox)
-        self.kill_switch = KillSwitch(self._inner.kill_switch)
-        self.holders = Holders(self._inner.holders)
-        self.checkpoints = Checkpoints(self._inner.checkpoints)
-        self.journal = Journal(self._inner.journal)
-        self.schedules = Schedules(self._inner.schedules)
-        self.triggers = Triggers(self._inner.triggers)
-        self.events = Events(self._inner.events)
+        self.tasks: Tasks = Tasks(self._inner.tasks)
+        self.effects: Effects = Effects(self._inner.effects)
+        self.inbox: Inbox = Inbox(self._inner.inbox)
+        self.kill_switch: KillSwitch = KillSwitch(self._inner.kill_switch)
+        self.holders: Holders = Holders(self._inner.holders)
+        self.checkpoints: Checkpoints = Checkpoints(self._inner.checkpoints)
+        self.journal: Journal = Journal(self._inner.journal)
+        self.schedules: Schedules = Schedules(self._inner.schedules)
+        self.triggers: Triggers = Triggers(self._inner.triggers)
+        self.events: Events = Events(self._inner.events)
         self._live: LoopThread | None = None
 
     @property
@@ -265,7 +265,8 @@ class Handle(Generic[R]):
     """A task that was started, wherever it runs."""
 
     def __init__(self, inner: AsyncHandle[R]) -> None:
-        self._inner, self.id = inner, inner.id
+        self._inner = inner
+        self.id: str = inner.id
 
     def result(self, timeout: Duration | None = None) -> R:
         """What the task ends with; waits for it. Inside a durable function the result is recorded.

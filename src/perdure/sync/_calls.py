@@ -57,7 +57,8 @@ class Stream:
     """A stream on its way to the code."""
 
     def __init__(self, inner: streams.Stream) -> None:
-        self._inner, self.name = inner, inner.name
+        self._inner = inner
+        self.name: str = inner.name
         self._items = each_of(inner)
 
     @property

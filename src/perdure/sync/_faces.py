@@ -71,7 +71,7 @@ if TYPE_CHECKING:
         Trigger,
     )
     from perdure._runtime import UnitAccess as AsyncUnitAccess
-    from perdure._runtime import UnitCommand, UnitOutput, UnitRecord
+    from perdure._runtime import UnitCommand, UnitOutput, UnitProcess, UnitRecord
     from perdure._runtime import Units as AsyncUnits
     from perdure._tasks import (
         CheckpointPart,
@@ -163,7 +163,7 @@ class Tasks:
         return Task(drive(self._inner.handle(id)))
 
     def handle_by_uid(self, uid: str) -> Task:
-        """The task with this uid, also one whose id another task has taken over.
+        """The task with this uid, also one whose id now belongs to another task.
 
         Raises:
             NotFound: no such task in this namespace.
@@ -185,6 +185,7 @@ class Tasks:
         limit: int = 100,
         cursor: str | None = None,
         archived: bool = False,
+        hidden: bool = False,
     ) -> Page[TaskRecord]:
         """Tasks, newest first; `cursor` of one page begins the next. Nothing is shown twice or left out
         while tasks are added."""
@@ -198,6 +199,7 @@ class Tasks:
                 limit=limit,
                 cursor=cursor,
                 archived=archived,
+                hidden=hidden,
             )
         )
 
@@ -216,9 +218,9 @@ class Tasks:
                 that wait for a moment
         parts   pause: why a paused task waits; children: how many tasks it has started
 
-        `cursor` of one page begins the next, with the same filter and sort. A page on which few tasks fit ends after
-        20,000 were looked at, and says `approximate`; its cursor goes on with the rest. With a text, tasks whose ids
-        begin with it come first.
+        `cursor` of one page begins the next, with the same filter and sort. A page with few matches ends after 20,000
+        tasks were looked at, and says `approximate`; its cursor continues with the rest. With a text, tasks whose ids
+        begin with it are first.
 
         Raises:
             InvalidInput: the sort, the limit (1 to 1,000), a part or the cursor is not one.
@@ -226,8 +228,8 @@ class Tasks:
         return drive(self._inner.page(filter, sort=sort, limit=limit, cursor=cursor, parts=parts))
 
     def counts(self, filter: TaskFilter | None = None) -> Counts:
-        """How many tasks there are, by status and by reason; archived ones only if the filter says so. With a filter
-        the newest 20,000 of each status are counted, and it says `approximate` when there are more."""
+        """The number of tasks by status and by reason; archived and hidden ones if the filter says so. With a filter
+        the newest 20,000 of each status are counted, and the result says `approximate` if there are more."""
         return drive(self._inner.counts(filter))
 
     def facets(self) -> Facets:
@@ -252,7 +254,7 @@ class Tasks:
         return drive(self._inner.changes(after, limit))
 
     def events(self, id: str | Task, *, after: int = 0, limit: int | None = None) -> Sequence[Event]:
-        """What happened to a task, in order, with who did it: the events after this number, at most `limit` of them.
+        """The events of a task, in order, with their authors: those after this number, at most `limit` of them.
 
         Raises:
             NotFound: there is no such task.
@@ -271,8 +273,8 @@ class Tasks:
         """The record, as soon as the task has this status, whichever process works on it.
 
         Raises:
-            TaskFailed: it has ended otherwise.
-            TimedOut: it has not got there in time; it goes on.
+            TaskFailed: it has ended in another status.
+            TimedOut: it did not get there in time; it continues.
         """
         return drive(self._inner.wait_for(id, status=status, timeout=timeout))
 
@@ -289,7 +291,7 @@ class Tasks:
 
 
 class Task:
-    """One task; what it shows is what was last read or written through it."""
+    """One task. It shows what was last read or written through it."""
 
     def __init__(self, inner: AsyncTask) -> None:
         self._inner = inner
@@ -322,8 +324,8 @@ class Task:
     def attempt(self, *, take_over: bool = False) -> Iterator[Task]:
         """Work on the task as its one writer, from its newest state, until the block ends.
 
-        With `take_over` it is taken from whoever works on it, alive or not: that attempt can write no more, and
-        the history says who took it, and where.
+        With `take_over` the lease is taken from its holder, alive or not: that attempt can write no more, and the
+        history says who took it, and where.
 
         Raises:
             LeaseHeld: another attempt is alive.
@@ -345,8 +347,8 @@ class Task:
     ) -> Checkpoint:
         """Store `state` and make it the task's state; once this returns, it outlives the process.
 
-        What others have written since this handle read or wrote the state is kept: keys they set, items they
-        appended. `task.state` and the checkpoint's `data` show the result.
+        What others have written since this handle read or wrote the state is kept: keys they set, items they appended.
+        `task.state` and the checkpoint's `data` show the result.
 
         With `once`, a key of the caller's choice, a repeat of this call finds the checkpoint that the first one
         stored. That holds for every verb with `once`: say it again after a lost answer, and it was done once.
@@ -373,7 +375,7 @@ class Task:
         memory, partial results and pending calls stay as they are.
 
         Raises:
-            InvalidInput: what is there is no list; nothing was written.
+            InvalidInput: the value there is not a list; nothing was written.
             and what `checkpoint` raises.
         """
         return drive(self._inner.append(path, item, label=label, once=once))
@@ -387,7 +389,7 @@ class Task:
         done: int | None = None,
         total: int | None = None,
     ) -> None:
-        """Say how far `operation` has come; shown to people, and there for the next attempt to go on from.
+        """Record the progress of `operation`. It is shown to people, and the next attempt can continue from it.
 
         Each operation keeps what was said of it last: `(await task.record()).progress.of("copy")`.
         """
@@ -402,7 +404,7 @@ class Task:
         drive(self._inner.complete(result, once=once))
 
     def fail(self, error: Json, *, once: str | None = None) -> None:
-        """The task has failed; `error` says how. It may be resumed, which begins a new attempt."""
+        """Fail the task with `error`. It can be resumed, which begins a new attempt."""
         drive(self._inner.fail(error, once=once))
 
     def pause(
@@ -438,20 +440,21 @@ class Task:
 
         Raises:
             InvalidTransition: the task is neither paused nor failed.
-            NotFound: there is no such checkpoint.
+            NotFound: the checkpoint does not exist.
         """
         drive(self._inner.resume(state=state, checkpoint=checkpoint, instruction=instruction, once=once))
 
     def instruct(self, text: str, *, once: str | None = None) -> None:
-        """Change what a durable function is to do: its next `instruction()` gives this. It goes on as it was."""
+        """Give a durable function new instructions: its next `instruction()` returns them. It continues otherwise
+        unchanged."""
         drive(self._inner.instruct(text, once=once))
 
     def cancel(self, *, undo: bool = True, dry_run: bool = False) -> DryRun | None:
         """End the task for good; a running attempt can no longer write.
 
-        A durable function's effects are settled and undone first, by whoever works on the task: if that is
-        another process, this returns when the wish is on disk, and the task is `cancelled` when it is fulfilled.
-        With `dry_run` nothing is changed: what would happen is returned.
+        A durable function's effects are settled and undone first, by the process that works on the task. If that is
+        another process, this returns when the request is on disk, and the task is `cancelled` when it is fulfilled.
+        With `dry_run` nothing is changed: the result says what would happen.
         """
         return drive(self._inner.cancel(undo=undo, dry_run=dry_run))
 
@@ -460,35 +463,35 @@ class Task:
     ) -> DryRun | None:
         """Make an earlier checkpoint the state again; later ones stay readable as superseded.
 
-        A durable function goes on from there. Effects it has done since are taken back first with `undo`, left as
-        they are with undo=False; without either the rollback is refused (InvalidInput) if there are any.
+        A durable function continues from there. Effects it has done since are undone first with `undo`, or left as they
+        are with undo=False; without either the rollback is refused (InvalidInput) if there are any.
 
-        If this process does not know how to undo them, the rollback is a wish: it is on disk when this returns, the
-        event `rollback asked for` tells of it, and the next worker with the code fulfils it. With `dry_run` nothing is
-        changed: what would happen is returned.
+        If this process does not know how to undo them, the rollback is a request: it is on disk when this returns, with
+        the event `rollback asked for`, and the next worker with the code fulfils it. With `dry_run` nothing is changed:
+        the result says what would happen.
         """
         return drive(self._inner.rollback(to, undo=undo, dry_run=dry_run, once=once))
 
     def answer(self, value: Json, *, by: str = "", key: str | None = None, once: str | None = None) -> None:
-        """Answer what the task waits for; the first answer stands, and the task goes on. Without a durable function
-        the answer is merged into its state, under `answer`.
+        """Answer the task's question; the first answer stands, and the task continues. Without a durable function the
+        answer is merged into its state, under `answer`.
 
         Of an uncertain effect it is "done", "retry" or "fail", or {"choice": "done", "value": its result}.
         `key` says which of several is meant.
 
         Raises:
-            NotFound: nothing is asked.
-            InvalidInput: several things are, and no key says which; or the answer does not fit.
-            Conflict: somebody was quicker.
+            NotFound: there is no question.
+            InvalidInput: there are several questions and no key; or the answer does not fit.
+            Conflict: another answer was first.
         """
         drive(self._inner.answer(value, by=by, key=key, once=once))
 
     def approve(self, *, by: str, comment: str = "", edited: Json = None, once: str | None = None) -> None:
-        """Say yes to what the task asks; the first decision stands, and the task goes on.
+        """Approve the task's question; the first decision stands, and the task continues.
 
         Raises:
             NotFound: it asks for no approval.
-            InvalidInput: what was `edited` may not be.
+            InvalidInput: `edited` is not allowed.
             Conflict: it was decided before.
         """
         drive(self._inner.approve(by=by, comment=comment, edited=edited, once=once))
@@ -505,8 +508,8 @@ class Task:
     def fork(self, id: str, *, at: str | None = None, set: Mapping[str, Json] = {}, once: str | None = None) -> Task:
         """A new task that begins with this one's state (at a checkpoint, with some keys set).
 
-        Of a durable function's task it is one that goes on after the step `at` (its number, path or name; without
-        it, after the last one), with arguments or keys of its state set. What had ended by then stays done.
+        A fork of a durable function's task continues after the step `at` (its number, path or name; without it, after
+        the last one), with the given arguments or keys of its state. Calls that had ended by then stay done.
 
         Raises:
             NotFound, InvalidInput: there is no such checkpoint, step or argument; nothing was written.
@@ -515,9 +518,9 @@ class Task:
         return Task(drive(self._inner.fork(id, at=at, set=set, once=once)))
 
     def signal(self, name: str, value: Json = None, *, once: str | None = None) -> None:
-        """Send a durable function a word: whoever waits for `name` goes on with it, or it is kept.
+        """Send a durable function a signal: a call that waits for `name` gets it, or it is kept.
 
-        With `once`, a name for what it is sent for, a second one for the same is not kept.
+        `once` names the occasion of the signal: a second signal with the same name is dropped.
 
         Raises:
             InvalidTransition: the task has ended.
@@ -529,8 +532,8 @@ class Task:
         return iterate(self._inner.checkpoints())
 
     def diff(self, a: str, b: str) -> Sequence[Change]:
-        """What changed in the state from checkpoint `a` to `b`. Each is a number, an id, also of another task's
-        checkpoint, or "now"."""
+        """The changes in the state from checkpoint `a` to `b`. Each is a number, an id (also of another task's
+        checkpoint), or "now"."""
         return drive(self._inner.diff(a, b))
 
     def invalidate_if(self, predicate: Callable[[Checkpoint], bool]) -> Sequence[str]:
@@ -546,10 +549,10 @@ class Task:
         drive(self._inner.archive())
 
     def delete(self, *, force: bool = False) -> None:
-        """Remove a finished task for good; only a tombstone stays. `force` cancels a live one first.
+        """Remove a finished task and its hidden parts for good; only tombstones stay. `force` cancels live ones first.
 
         Raises:
-            InvalidTransition: the task is not finished.
+            InvalidTransition: the task, or a part of it, is not finished.
         """
         drive(self._inner.delete(force=force))
 
@@ -562,12 +565,12 @@ class Task:
         return self._inner.is_finished
 
     def record(self) -> TaskRecord:
-        """The task as it stands in the store now."""
+        """The record of the task as the store has it now."""
         return drive(self._inner.record())
 
 
 class TaskFrames:
-    """What a task was thinking about when it was interrupted. Control verbs: they need no lease.
+    """The lines of thought a task was in when it was interrupted. Control verbs: they need no lease.
 
     Each is durable when it returns. Doing one again that was cut off is harmless, as frames have names.
     """
@@ -585,11 +588,11 @@ class TaskFrames:
         because: str = "",
         expires: Duration | None = "1d",
     ) -> Frame:
-        """Set a line of thought aside, with what is done of it and what comes next.
+        """Set a line of thought aside, with the steps done and the steps to come.
 
         Raises:
-            Conflict: as many as may be are set aside already; nothing was written.
-            InvalidInput: it has no goal, or is too long.
+            Conflict: the stack is full; nothing was written.
+            InvalidInput: the goal is missing, or the frame is too long.
         """
         return drive(self._inner.push(name, goal=goal, done=done, next=next, because=because, expires=expires))
 
@@ -600,13 +603,13 @@ class TaskFrames:
     def resume(self, name: str | None = None) -> Frame | None:
         """Take up a frame again: the named one, or the newest. None when nothing is set aside.
 
-        `frame.announcement` says it: "back to X, step 4/6: …". It stays in sight until it is finished, or
-        something else is pushed or resumed, so that whoever goes on after a kill finds it too.
+        `frame.announcement` says it: "back to X, step 4/6: …". It stays visible until it is finished, or something else
+        is pushed or resumed, so the next attempt after a kill finds it too.
         """
         return drive(self._inner.resume(name))
 
     def finish(self, name: str) -> None:
-        """The line of thought has come to its end."""
+        """Finish the line of thought that was resumed."""
         drive(self._inner.finish(name))
 
     def drop(self, name: str, *, why: str) -> None:
@@ -618,7 +621,7 @@ class TaskFrames:
         return drive(self._inner.open())
 
     def gone(self) -> Sequence[Gone]:
-        """The last few that nobody will come back to, and why; the newest first."""
+        """The last few frames that will not be resumed, and why; newest first."""
         return drive(self._inner.gone())
 
 
@@ -631,9 +634,9 @@ class Holders:
     def register(
         self, *, host: str, pid: int, boot_id: str = "", user: str = "", lease: Duration = "30s"
     ) -> RemoteHolder:
-        """Register a process elsewhere. Without a `user` it is the one this process acts for.
+        """Register a process elsewhere. Without a `user` it belongs to the user this process acts for.
 
-        `lease` is how long it may be silent. Its beats come over a network, through a server that may be restarted.
+        `lease` is the longest allowed silence. The beats travel over a network, through a server that may be restarted.
 
         Raises:
             InvalidInput: a text cannot be kept, or the lease is not between 1 second and 1 hour.
@@ -735,10 +738,18 @@ class Units:
 
 
 class UnitAccess:
-    """One unit, for whoever reads its output or types into it."""
+    """One unit whose output is read, or that is typed into."""
 
     def __init__(self, inner: AsyncUnitAccess) -> None:
         self._inner = inner
+
+    @property
+    def name(self) -> str:
+        return self._inner.name
+
+    @property
+    def kind(self) -> str:
+        return self._inner.kind
 
     @property
     def record(self) -> UnitRecord:
@@ -801,9 +812,17 @@ class UnitAccess:
         """Send a signal, such as "INT", to what is in front, as a key of the terminal would."""
         drive(self._inner.signal(name, writer=writer))
 
+    def processes(self) -> Sequence[UnitProcess]:
+        """Its own process, and all it has started: they end with it."""
+        return drive(self._inner.processes())
+
     def end(self) -> None:
-        """End it and every process it has started. It has ended when this returns."""
+        """End it and every process it has started. It has ended when this returns; `processes` tells which they are."""
         drive(self._inner.end())
+
+    @property
+    def is_made_anew(self) -> bool:
+        return self._inner.is_made_anew
 
     @property
     def has_terminal(self) -> bool:
@@ -811,18 +830,18 @@ class UnitAccess:
 
 
 class Effects:
-    """The effects whose outcome is uncertain in one namespace of one store, and settling it."""
+    """The uncertain effects in one namespace of one store, and the verbs that settle them."""
 
     def __init__(self, inner: AsyncEffects) -> None:
         self._inner = inner
 
     def list(self, *, limit: int = 1000) -> Sequence[UncertainEffect]:
-        """What waits for a person, the oldest first. An effect whose process has just died is not here yet: the
-        next attempt looks first whether it can settle it by itself."""
+        """The effects that wait for a person, oldest first. An effect whose process has just died is not listed yet:
+        the next attempt first tries to settle it by itself."""
         return drive(self._inner.list(limit=limit))
 
     def of(self, task_id: str | Task) -> Sequence[EffectRecord]:
-        """The ledger of a task: every effect it began, in order, with its key and how it stands."""
+        """The ledger of a task: every effect it began, in order, with its key and state."""
         return drive(self._inner.of(inner_of(task_id)))
 
     def settle(self, task_id: str, choice: Choice, *, value: Json = None, key: str | None = None, by: str = "") -> None:
@@ -831,13 +850,13 @@ class Effects:
         Raises:
             NotFound: nothing of this task is uncertain (under this key).
             InvalidInput: several are, and no key says which; or the choice does not fit.
-            Conflict: somebody was quicker; the first answer stands.
+            Conflict: another answer was first, and it stands.
         """
         drive(self._inner.settle(task_id, choice, value=value, key=key, by=by))
 
 
 class Inbox:
-    """What waits for people in one namespace of one store."""
+    """The pauses that wait for people in one namespace of one store."""
 
     def __init__(self, inner: AsyncInbox) -> None:
         self._inner = inner
@@ -850,7 +869,7 @@ class Inbox:
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[InboxItem]:
-        """What is open, the soonest to expire first, then the oldest; of some kinds, or of one task by its id.
+        """The open items, soonest to expire first, then oldest first; of some kinds, or of one task by its id.
 
         Raises:
             InvalidInput: a kind, the limit or the cursor is not one.
@@ -859,7 +878,7 @@ class Inbox:
         return drive(self._inner.page(kinds=kinds, task=task, limit=limit, cursor=cursor))
 
     def count(self) -> Mapping[InboxKind, int]:
-        """How many of each kind are open."""
+        """How many items of each kind are open."""
         return drive(self._inner.count())
 
     def get(self, pause_id: str) -> InboxItem:
@@ -873,11 +892,11 @@ class Inbox:
     def approve(
         self, pause_id: str, *, by: str = "", comment: str = "", edited: Json = None, once: str | None = None
     ) -> InboxItem:
-        """Say yes. The first decision stands, and the task goes on.
+        """Approve. The first decision stands, and the task continues.
 
         Raises:
-            NotFound: there is no such pause.
-            InvalidInput: it is not an approval, or what was `edited` may not be; nothing was written.
+            NotFound: the pause does not exist.
+            InvalidInput: it is not an approval, or `edited` is not allowed; nothing was written.
             AlreadyDecided: another decision was first.
             Conflict: the task has ended.
         """
@@ -953,7 +972,7 @@ class Inbox:
 
 
 class Journal:
-    """What durable functions have done. A task is given by its id."""
+    """The calls of durable functions. A task is given by its id."""
 
     def __init__(self, inner: AsyncJournal) -> None:
         self._inner = inner
@@ -979,12 +998,12 @@ class Journal:
     ) -> Page[JournalCall]:
         """Calls in the order of their positions, each on one line. The page's cursor is the `after` of the next one.
 
-        `kind` is a sort of call (step, effect, …), `state` how calls stand, and `text` a part of their line. With one
-        of these a page can be short, and have a cursor all the same: it looks at 20,000 entries at most.
+        `kind` is a sort of call (step, effect, …), `state` selects calls by state, and `text` must be part of their
+        line. With one of these a page can be short and still have a cursor: it looks at 20,000 entries at most.
 
         Raises:
-            NotFound: there is no such task, or no such line.
-            InvalidInput: the limit, or what is asked for, is not valid.
+            NotFound: the task or the line does not exist.
+            InvalidInput: the limit or another argument is not valid.
         """
         return drive(
             self._inner.page(inner_of(task), line, after=after, limit=limit, kind=kind, state=state, text=text)
@@ -1009,8 +1028,8 @@ class Journal:
     def tail(self, task: str | Task, line: int | None = None, after: int = 0) -> Iterator[JournalCall]:
         """Each call when its entries are committed, by whichever process, until the task ends or begins a new line.
 
-        A call with several entries comes several times, in the state it is in then. To go on after an interruption,
-        give the last position.
+        A call with several entries is yielded several times, in its state at that moment. To continue after an
+        interruption, pass the last position.
 
         Raises:
             NotFound: there is no such task, or no such line.
@@ -1018,8 +1037,9 @@ class Journal:
         return iterate(self._inner.tail(inner_of(task), line, after))
 
     def since(self, task: str | Task, line: int, after: int, *, limit: int = 500) -> JournalNews:
-        """The calls whose entries follow a position of a line. Who asks again with `line` and `upto` of each answer
-        gets every entry once, also across rollbacks: behind the last entry of a line that has ended comes the next one.
+        """The calls whose entries follow a position of a line. A caller that passes the `line` and `upto` of each
+        answer to the next call gets every entry once, also across rollbacks: after the last entry of a line that has
+        ended, the next line follows.
 
         Raises:
             NotFound: there is no such task, or no such line.
@@ -1042,7 +1062,7 @@ class Checkpoints:
         self._inner = inner
 
     def page(self, task: str | TaskCore, *, after: int = 0, limit: int = 100) -> Page[CheckpointInfo]:
-        """Checkpoints without what they hold, oldest first. The page's cursor is the `after` of the next one.
+        """Checkpoints without their contents, oldest first. The page's cursor is the `after` of the next one.
 
         Raises:
             NotFound: there is no such task.
@@ -1053,7 +1073,7 @@ class Checkpoints:
     def get(
         self, task: str | TaskCore, seq: int, *, part: CheckpointPart | None = None, path: Sequence[str | int] = ()
     ) -> Json:
-        """What a checkpoint holds: all parts by their names, or one of them, or the value in it that `path` leads to.
+        """The content of a checkpoint: all parts by name, or one of them, or the value that `path` leads to.
 
         Raises:
             NotFound: there is no such task, checkpoint or path.
@@ -1062,9 +1082,9 @@ class Checkpoints:
         return drive(self._inner.get(inner_of(task), seq, part=part, path=path))
 
     def diff(self, task: str | TaskCore, a: str | int, b: str | int = NOW, *, limit: int = 500) -> Diff:
-        """What changed in the state from one checkpoint to another; the changes after the first `limit` are counted.
+        """The changes in the state from one checkpoint to another; those after the first `limit` are only counted.
 
-        Each of the two is a number, an id, which may be that of another task's checkpoint, or "now".
+        Each of the two is a number, an id (also of another task's checkpoint), or "now".
 
         Raises:
             NotFound: there is no such task or checkpoint.
@@ -1084,7 +1104,7 @@ class KillSwitch:
         drive(self._inner.on(id, why=why))
 
     def off(self, id: str | None = None) -> None:
-        """Let workers claim the task again. The switch for all tasks and that of one task are independent."""
+        """Let workers claim the task again. The switch for all tasks and the switch of one task are independent."""
         drive(self._inner.off(id))
 
     def list(self) -> Sequence[Switch]:
@@ -1148,7 +1168,8 @@ class Schedules:
         """Store a schedule for a function that this process need not know, by its name; `cron` or `every` says when.
 
         Without a version it is the newest one that a live worker knows. The arguments are checked against what workers
-        announce that it takes. With `if_version` it changes only the schedule of that version; 0 stands for none.
+        announce about the function. With `if_version` only that version of the schedule is changed; 0 means that there
+        must not be one yet.
 
         Raises:
             NotFound: no version was given, and no live worker knows the function; nothing was written.
@@ -1239,12 +1260,12 @@ class Triggers:
         schema: Mapping[str, Any] | None = None,
         if_version: int | None = None,
     ) -> Trigger:
-        """Store a trigger for an event: it starts a function that this process need not know, by its name, or signals
-        a task. The parameter `takes` gets the event's data; by default it is the first that has no argument.
+        """Store a trigger for an event. It starts a function by name, which this process need not know, or signals a
+        task. The parameter `takes` gets the event's data (default: the first parameter without an argument).
 
         Raises:
             NotFound: no version was given, and no live worker knows the function; nothing was written.
-            InvalidInput: what it is to do is not valid; nothing was written.
+            InvalidInput: the function, signal or arguments are not valid; nothing was written.
             StaleVersion: the trigger is not at `if_version` (0: there is one); nothing was written.
         """
         return drive(
@@ -1317,7 +1338,7 @@ class TriggerDraft:
 
 
 class Events:
-    """`app.events`: where events come in."""
+    """`app.events`: emit and read events."""
 
     def __init__(self, inner: AsyncEvents) -> None:
         self._inner = inner
@@ -1355,11 +1376,11 @@ class Storage:
         return drive(self._inner.get(key))
 
     def get_many(self, keys: Iterable[str]) -> dict[str, Any]:
-        """What is kept under these keys, in one query; a key that holds nothing is left out."""
+        """The values under these keys, in one query; keys without a value are left out."""
         return drive(self._inner.get_many(keys))
 
     def put(self, key: str, value: Any, *, seen: int | None = None, expires: Duration | None = None) -> int:
-        """Keep a value, for ever or for as long as `expires` says; its version.
+        """Store a value, for ever or until `expires`; returns its version.
 
         Raises:
             Conflict: the value is not the version `seen` any more; nothing was written.
@@ -1370,7 +1391,7 @@ class Storage:
     def write(self, changes: Sequence[Put | Delete]) -> Sequence[int]:
         """Make all of these changes, or none. The version of each value, 0 for a key that is deleted.
 
-        Each key may be in it once, and all keys that belong to a task belong to one.
+        Each key can occur once, and all keys that belong to a task belong to the same one.
 
         Raises:
             Conflict: one of the values is not the version `seen` any more; nothing was written.
@@ -1478,7 +1499,7 @@ class Webhooks:
         description: str | UnsetType = UNSET,
         enabled: bool | UnsetType = UNSET,
     ) -> Webhook:
-        """Change what is given and leave the rest. Messages that wait are sent to the new address.
+        """Change the given settings and keep the rest. Waiting messages are sent to the new address.
 
         Raises:
             NotFound: the namespace has no such webhook.
@@ -1537,14 +1558,14 @@ class Webhooks:
         """
         return drive(self._inner.rotate(id, overlap, once=once))
 
-    def test(self, id: str) -> Delivery:
-        """Queue a ping, which is sent like any message.
+    def test(self, id: str, *, once: str | None = None) -> Delivery:
+        """Queue a ping, which is sent like any message. With `once`, a repeat finds the first one.
 
         Raises:
             NotFound: the namespace has no such webhook.
             Conflict: it is disabled.
         """
-        return drive(self._inner.test(id))
+        return drive(self._inner.test(id, once=once))
 
     def deliveries(
         self, id: str, *, state: DeliveryState | None = None, before: str | None = None, limit: int = 50
@@ -1563,11 +1584,11 @@ class Webhooks:
         """
         return drive(self._inner.delivery(id, message_id))
 
-    def replay(self, id: str, message_id: str) -> Delivery:
-        """Queue the same body once more, under a new id.
+    def replay(self, id: str, message_id: str, *, once: str | None = None) -> Delivery:
+        """Queue the same body once more, under a new id. With `once`, a repeat finds the first one.
 
         Raises:
             NotFound: the webhook has no such message.
             Conflict: the webhook is disabled.
         """
-        return drive(self._inner.replay(id, message_id))
+        return drive(self._inner.replay(id, message_id, once=once))

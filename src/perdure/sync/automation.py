@@ -48,7 +48,8 @@ __all__ = [
 
 
 def scheduled() -> Tick | None:
-    """Inside a durable function: which tick of which schedule started it, and what the run before it returned.
+    """Inside a durable function: the tick and the schedule that started it, and what the task of the tick before it
+    returned.
 
     It is recorded, so a replay gets the same. None when the task was not started by a schedule.
     """

@@ -27,13 +27,13 @@ def blocks(path: str | Path, size: int = _READ, *, name: str = "blocks", flush: 
     """A file in blocks, from the byte after the last one that is done.
 
     Raises:
-        Conflict: what was read before has changed.
+        Conflict: a part that was already read has changed.
     """
     return each_of(_loops.blocks(path, size, name=name, flush=flush))
 
 
 def each(items: Iterable[T], *, name: str = "each", flush: bool = False) -> Iterator[T]:
-    """The items that are not done yet. They must come in the same order each time."""
+    """The items that are not done yet. They must be in the same order each time."""
     return each_of(_loops.each(items, name=name, flush=flush))
 
 
@@ -60,7 +60,7 @@ def lines(
     """The lines of a file with their ends, from the byte after the last one that is done.
 
     Raises:
-        Conflict: what was read before has changed.
+        Conflict: a part that was already read has changed.
         InvalidInput: an encoding whose lines do not end with the byte 10, such as UTF-16; nothing was read.
     """
     return each_of(_loops.lines(path, encoding=encoding, name=name, flush=flush))

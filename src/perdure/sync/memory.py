@@ -12,6 +12,7 @@ __getattr__ = lazy_door(
     {
         "perdure.memory": (
             "Artifact",
+            "RecordedFile",
             "Block",
             "Budget",
             "Layer",

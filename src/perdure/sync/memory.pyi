@@ -7,6 +7,7 @@ Written by tools/make_doors.py from the table in memory.py.
 
 from perdure.memory import (
     Artifact,
+    RecordedFile,
     Block,
     Budget,
     Layer,
@@ -46,6 +47,7 @@ from perdure.memory import (
 from perdure.sync._app import Memory
 __all__ = [
     "Artifact",
+    "RecordedFile",
     "Block",
     "Budget",
     "Layer",

@@ -38,7 +38,7 @@ def approval(
     default: Literal["approve", "reject"] = "reject",
     editable: Json = None,
 ) -> Approval:
-    """A person's yes. If nobody decides in time, the `default` does; half-way there a reminder is told.
+    """Ask a person for a yes. If there is no decision in time, the `default` applies; a reminder is sent half-way.
 
     Raises:
         Rejected: the answer is no.
@@ -71,10 +71,10 @@ def callback(
     expires: Duration | None = None,
     announce: Callable[[str], None] | None = None,
 ) -> Any:
-    """What another system answers by a token, which `announce` gives to it. `link` shows people where to look.
+    """Wait for another system, which answers by a token that `announce` gives to it. `link` shows people where to look.
 
-    `announce` is called before the question is open: an answer that comes early is kept. If the process dies
-    in between, it is called again with another token, and both are good.
+    `announce` is called before the question is open: an early answer is kept. If the process dies in between, it is
+    called again with another token, and both tokens are valid.
 
     Raises:
         TimedOut: nothing came in time.
@@ -86,7 +86,7 @@ def input(question: str, type: type[T], *, expires: Duration | None = None, defa
     """A person's answer, as this type. One that does not fit is refused, and the task stays paused.
 
     Raises:
-        TimedOut: nobody answered in time, and there is no default.
+        TimedOut: no answer arrived in time, and there is no default.
     """
     return waited(_pause.input(question, type, expires=expires, default=default))
 
@@ -99,7 +99,7 @@ def poll(
     limit: Duration | None = None,
     what: str = "",
 ) -> T:
-    """What `check` finds, which is called now and then until it answers something else than None.
+    """Wait for what `check` finds. It is called now and then until it returns something other than None.
 
     Between two checks no process is held. Checks of perdure.checks are made by any worker; others by replaying
     the function up to here, so they should not be made every second. An exception ends the polling.
@@ -117,9 +117,9 @@ def rate_limit(
     provider: str = "",
     max_wait: Duration | None = None,
 ) -> None:
-    """Wait as a provider has asked for: `retry_after`, as its header has it (a number or "120" is seconds), or
-    until `reset_at` (X-RateLimit-Reset); without either, longer each time. What one task was told, the others of
-    the same `provider` heed too. A little is added, so that they do not all come back at once.
+    """Wait as a provider has asked: `retry_after` as in its header (a number or "120" is seconds), or until `reset_at`
+    (X-RateLimit-Reset); with neither, longer each time. Other tasks that use the same `provider` wait too. A small
+    random time is added, so that they do not all continue at once.
 
     Raises:
         RateLimited: it would be longer than `max_wait`.
@@ -134,7 +134,7 @@ def task(id: str, *, on_failure: Literal["raise", "return"] = "raise") -> Json:
 
 
 def until(moment: datetime) -> None:
-    """Go on at this moment, or as soon as possible after it. The moment that was given first stands."""
+    """Continue at this moment, or as soon as possible after it. The moment that was given first counts."""
     waited(_pause.until(moment))
 
 

@@ -29,9 +29,10 @@ __all__ = [
 
 
 def account_of(app: HasTasks | Tasks | Store, task_id: str | Task) -> TaskAccount:
-    """What a task has spent and saved: for `perdure where` and `perdure show`.
+    """The cost and savings of a task, for `perdure where` and `perdure show`.
 
-    `saved` of a finished task is what its last attempt did not repeat; of any other, what the next one will not.
+    `saved` of a finished task is what its last attempt did not repeat, which is nothing if it had one attempt; of any
+    other task, what the next attempt will not repeat.
     """
     return waited(_streams.account_of(inner_of(app), inner_of(task_id)))
 
@@ -46,7 +47,7 @@ def follow_stream(
 ) -> Iterator[StreamPart]:
     """Each part beyond `after` as it is written, by whichever process, until the stream or the task ends.
 
-    To continue after an interruption, give the last part's offset: nothing is left out and nothing comes twice.
+    To continue after an interruption, pass the last part's offset: nothing is left out and nothing is repeated.
 
     Raises:
         NotFound: no such task.
@@ -58,7 +59,7 @@ def follow_stream(
 def read_stream(
     app: HasTasks | Tasks | Store, task_id: str | Task, name: str, *, after: int = 0, number: int | None = None
 ) -> StreamPart:
-    """What a stream now has beyond `after`. With `number`, the nth stream of that name; without, the latest.
+    """The new pieces of a stream after `after`. With `number`, the nth stream of that name; without, the latest.
 
     Raises:
         NotFound: no such task, or no such stream in it.

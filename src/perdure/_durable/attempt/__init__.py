@@ -58,7 +58,7 @@ __getattr__ = lazy_door(
         "delivery_order": ("NOBODY",),
         "divergence_advice": ("advise_on_fork",),
         "driver": ("carry_out",),
-        "line_origin": ("appended_before", "causes", "unrecorded", "with_appended", "with_origin"),
+        "line_origin": ("appended_before", "causes", "lines_before", "unrecorded", "with_appended", "with_origin"),
         "lost_lease": ("STOPPED", "find_lost", "stand_down", "stop"),
         "scopes": ("Scope", "bind", "current", "current_attempt", "short_name", "whole_name"),
         "timing": ("LoopWatchdog", "Watched"),

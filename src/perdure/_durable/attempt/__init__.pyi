@@ -56,7 +56,14 @@ from perdure._durable.attempt.calls import (
 from perdure._durable.attempt.delivery_order import NOBODY
 from perdure._durable.attempt.divergence_advice import advise_on_fork
 from perdure._durable.attempt.driver import carry_out
-from perdure._durable.attempt.line_origin import appended_before, causes, unrecorded, with_appended, with_origin
+from perdure._durable.attempt.line_origin import (
+    appended_before,
+    causes,
+    lines_before,
+    unrecorded,
+    with_appended,
+    with_origin,
+)
 from perdure._durable.attempt.lost_lease import STOPPED, find_lost, stand_down, stop
 from perdure._durable.attempt.scopes import Scope, bind, current, current_attempt, short_name, whole_name
 from perdure._durable.attempt.timing import LoopWatchdog, Watched
@@ -118,6 +125,7 @@ __all__ = [
     "carry_out",
     "appended_before",
     "causes",
+    "lines_before",
     "unrecorded",
     "with_appended",
     "with_origin",

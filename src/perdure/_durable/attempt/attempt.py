@@ -1,4 +1,4 @@
-"""One attempt at a durable function: what it has recorded, and what it records now.
+"""One attempt at a durable function: the entries it has recorded, and how it records new ones.
 
 A step asks its scope's track (calls/step_walk.py). A recorded result is decoded and goes to the code through the gate.
 A fresh one is run, recorded by `record`, and goes out the same way.
@@ -44,8 +44,8 @@ LEASE_MS = int(LEASE.total_seconds() * 1000)
 
 
 class _Seldom(Struct, eq=False):
-    """What most attempts never use. The first use makes all of it. (A `__getattr__` would do the same, and make every
-    look at an attribute of an attempt cost three times as much.)"""
+    """Fields that most attempts never use. The first use creates all of them. (A `__getattr__` would do the same, but
+    it would make every attribute access on an attempt three times as slow.)"""
 
     parts: dict[Any, Any] = {}  # what other modules keep for the attempt, by the function that makes it
     patches: dict[str, bool] = {}
@@ -54,7 +54,7 @@ class _Seldom(Struct, eq=False):
 
 
 class Attempt:
-    """What the scopes of one attempt share."""
+    """The state that all scopes of one attempt share."""
 
     __slots__ = (
         "__weakref__", "_seldom", "_thread", "activity", "always_replay", "answers", "asks_last", "began", "body",
@@ -78,7 +78,7 @@ class Attempt:
         self.began = store.clock.now_ms()
         self.entries = entries  # as this attempt found them
         self.point = point  # where this attempt begins, if not at the journal's beginning
-        self.asks_last = False  # whether the function goes on from the state it has saved
+        self.asks_last = False  # whether the function continues from the state it has saved
         self.cursor = cursor = Cursor(entries, 0 if point is None else point.position)
         self.answers = answers  # by path: how a pause of an earlier attempt was answered
         self.activity = Activity()
@@ -96,7 +96,7 @@ class Attempt:
                 self.made_gate.loose = cursor.loose
         self.made_alarms: Alarms | None = None
         self.effects: dict[str, Any] = {}  # by name: the effects this attempt has called, to undo them by
-        self.task: Task | None = None  # for what goes beside the journal
+        self.task: Task | None = None  # for data kept beside the journal
         self.deadline_at: int | None = None  # when its task has taken too long
         self.body: asyncio.Task[Any] | None = None
         self.driver: asyncio.Task[Any] | None = None
@@ -111,7 +111,7 @@ class Attempt:
 
     @property
     def seldom(self) -> _Seldom:
-        """What most attempts never use."""
+        """Fields that most attempts never use, created at the first access."""
         found = self._seldom
         if found is None:
             with making:
@@ -125,7 +125,7 @@ class Attempt:
 
     @property
     def gate(self) -> Gate:
-        """What hands results out in order; from the moment somebody asks for it."""
+        """The gate that hands out results in order. Created when it is first needed."""
         gate = self.made_gate
         if gate is None:
             gate = self.made_gate = Gate(self.loop, self.cursor.in_order(), self, self.entries)
@@ -150,10 +150,12 @@ class Attempt:
         gate, since = self.made_gate, self.cursor.timers_from
         if gate is None or not gate.is_before_frontier() or (since is not None and gate.timers.last >= since):
             return None
+        if since is None and gate.has_only_cancelled_calls():  # the code is ahead of all that was recorded
+            return None
         return gate.timers.set(when, callback, args, context)
 
     def part(self, make: Callable[[Attempt], T]) -> T:
-        """What another module keeps for this attempt, made when it is first asked for, by whichever thread."""
+        """State that another module keeps for this attempt. It is created on first request, from any thread."""
         parts = self.seldom.parts
         found: T | None = parts.get(make)
         if found is None:
@@ -171,7 +173,7 @@ class Attempt:
             self.loop.call_soon_threadsafe(act)
 
     def is_elsewhere(self) -> bool:
-        """Whether this is another thread than the attempt's loop has: that of a plain function."""
+        """Whether the caller runs in another thread than the attempt's loop: the thread of a plain function."""
         return threading.get_ident() != self._thread
 
     def check(self) -> None:
@@ -190,19 +192,19 @@ class Attempt:
 
     @property
     def is_replaying(self) -> bool:
-        """Whether something recorded has yet to reach the code."""
+        """Whether some recorded result has not reached the code yet."""
         gate = self.made_gate
         return (gate is not None and gate.is_before_frontier()) or self.cursor.next_unasked() is not None
 
     @property
     def is_before_frontier(self) -> bool:
-        """Whether some recorded result has its turn yet to come."""
+        """Whether some recorded result has not been handed out yet."""
         gate = self.made_gate
         return gate is not None and gate.is_before_frontier()
 
     @property
     def is_ending(self) -> bool:
-        """Whether the attempt itself is being ended: then a cancellation is not the code's own."""
+        """Whether the attempt itself is being ended. If so, a cancellation does not come from the code."""
         driver = self.driver
         return (
             self.unwinding.has_begun
@@ -212,7 +214,7 @@ class Attempt:
         )
 
     def has_returned(self) -> bool:
-        """Whether the function has come to its result, and only what it left behind is being ended."""
+        """Whether the function has returned, and only the tasks it left behind are being ended."""
         body = self.body
         is_whole = self.is_over and not self.unwinding.has_begun and self.fence.closed is None
         return is_whole and body is not None and body.done() and not body.cancelled() and body.exception() is None
@@ -226,7 +228,6 @@ class Attempt:
 
     def _scope_ended(self, task: asyncio.Future[Any]) -> None:
         activity = self.activity
-        activity.scopes -= 1
         activity.ordered -= 1
         del activity.alive[id(task)]
         if self.is_ending and not task.cancelled():
@@ -311,8 +312,8 @@ class Attempt:
     # ── the end ─────────────────────────────────────────────────────────────────────────────────
 
     def let_go(self) -> None:
-        """The attempt is over: what holds it and is held by it in turn is let go. Left to the garbage collector, that
-        is a fifth of what a short task costs."""
+        """Break the reference cycles of an attempt that is over. The garbage collector would take a fifth of the time
+        of a short task for them."""
         if self.made_gate is not None:
             self.made_gate.close()
         self.cursor.close()

@@ -22,8 +22,8 @@ from typing import Any
 
 from perdure._durable.attempt.scopes import current
 from perdure._ground.exception_text import printable, without_breaks
-from perdure._ground.known_secrets import redact
-from perdure._ground.secret_forms import HIDDEN, is_telling
+from perdure._ground.secrets.known_secrets import redact
+from perdure._ground.secrets.secret_forms import HIDDEN, is_telling
 from perdure._ground.traceback_text import is_ours, is_own
 
 MOST_CALLS = 20
@@ -35,7 +35,7 @@ _short.maxlevel = 3
 
 
 def stack_here() -> list[str]:
-    """The functions that the caller stands in, up to its asyncio task."""
+    """The functions on the caller's stack, up to its asyncio task."""
     frames: list[FrameType] = []
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and not _is_loop(frame):
@@ -75,7 +75,7 @@ def _is_loop(frame: FrameType) -> bool:
 
 def _awaiting(awaited: Any) -> Iterator[FrameType]:
     """The frames of a chain of coroutines, each waiting for the next."""
-    for _ in range(1000):  # a chain that is longer is a ring of somebody's own awaitables
+    for _ in range(1000):  # a longer chain is a ring of the user's own awaitables
         frame = None
         for kind in ("cr", "gi", "ag"):
             frame = getattr(awaited, f"{kind}_frame", None)
@@ -113,7 +113,7 @@ def _arguments(frame: FrameType) -> Iterator[str]:
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & _VARIABLE) + bool(code.co_flags & _KEYWORDS)
     for name in code.co_varnames[:count]:
-        if name in ("self", "cls") or name not in values:
+        if name in ("self", "cls") or name not in values or name.startswith("."):  # ".0" of a comprehension
             continue
         yield f"{name}={_value(name, values[name])}"
 
@@ -123,5 +123,5 @@ def _value(name: str, value: Any) -> str:
         return HIDDEN
     try:
         return without_breaks(_short.repr(value))
-    except Exception:  # somebody's own __repr__
+    except Exception:  # the user's own __repr__
         return f"<{type(value).__name__}>"

@@ -1,13 +1,13 @@
 """Hand results to the code in the order of their positions, one at a time.
 
-With several scopes alive, who gets a result first can decide what the code does next: `as_completed`, a
-queue, a lock. So results go out in journal order, live as in replay, and the next one only when the code
-has come to rest: all that the last one set off has then run. From one rest to the next the code does the
-same in every run, because nothing but one result has reached it. With one scope there is nothing to order.
+With several scopes alive, the order in which they get results can decide what the code does next: `as_completed`, a
+queue, a lock. So results are handed out in journal order, live and in replay, and the next one only when the code is at
+rest: everything the last result set off has run. Between two rests the code then does the same in every attempt,
+because exactly one result has reached it. With a single scope there is nothing to order.
 
-A cancellation that ends a call has its place in the order too. What the code waits for without perdure (a
-timer, a socket) has none: such a scope comes to its next call when it comes, and the others wait for it, their own
-time-outs included (replay_timers.py).
+A cancellation that ends a call has its place in the order too. Waits that perdure does not record (a timer, a socket)
+have none: such a scope makes its next call whenever it gets there, and the others wait for it, including their
+time-outs (replay_timers.py).
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from perdure._model import Entry, scope_of
 
 # After so many passes of the loop, code that never rests (it polls with sleep(0)) is not waited for.
 MOST_PASSES = 1_000
-# A recorded result that nobody comes for, while others wait behind it, is passed over when this much more time has
-# passed than it took to come.
+# When no scope asks for a recorded result while others wait behind it, it is skipped after this much longer than it
+# took to arrive.
 PATIENCE_SECONDS = 5.0
 _POLL_SECONDS = 0.05
 # After this much time without a result, a scope is let go on that waits for a sleep or a thread of its own.
 _BLOCKED_SECONDS = 0.2
 
 _WAKES = asyncio.futures._set_result_unless_cancelled  # type: ignore[attr-defined]
-# Our own callbacks run in a context that is nobody's, so that they are not taken for the code's.
+# Our own callbacks run in an empty context, so that they are not taken for the code's.
 NOBODY = Context()
 
 
 class Owner(Protocol):
-    """Whose results these are."""
+    """The owner of a result."""
 
     def is_ours(self, context: Context) -> bool:
-        """Whether what runs in this context is the durable function's own code."""
+        """Whether the code in this context belongs to the durable function itself."""
         ...
 
     def may_call(self, context: Context) -> bool:
-        """The same, of code that may yet make a call."""
+        """The same, for code that can still make a call."""
         ...
 
     def is_alive(self, scope: str) -> bool:
@@ -57,7 +57,7 @@ class Waking(Protocol):
 
     @property
     def has_kept_back(self) -> bool:
-        """Whether some wait until everything recorded has been handed out."""
+        """Whether some results wait until everything recorded has been handed out."""
         ...
 
     def arm_all(self) -> None: ...
@@ -69,7 +69,7 @@ class Waking(Protocol):
     def sleeps_until(self, may_call: Callable[[Context], bool]) -> float | None: ...
 
     def has_armed(self, may_call: Callable[[Context], bool]) -> bool:
-        """Whether one is set at the loop, of code that may yet make a call."""
+        """Whether a timer is set at the loop by code that can still make a call."""
         ...
 
 
@@ -121,13 +121,13 @@ class Gate:
         self._loop, self._owner = loop, owner
         self._ready = ready_calls(loop)
         self._queue = self._ready if isinstance(self._ready, deque) else None  # the loop's own, if it shows one
-        self.timers = Timers(loop, entries)
+        self.timers = Timers(loop, entries, self.look_soon)
         self.alarms: Waking = _NO_ALARMS
         self.unset: dict[str, int] = {}  # by path: recorded timers and threads that the code has not set yet
-        self._expected = deque(recorded)  # in order; each comes to the gate, or is passed over
+        self._expected = deque(recorded)  # in order; each is asked for at the gate, or skipped
         self._live: dict[int, None] = {}  # of these, the ones recorded by this attempt
         self.last_recorded = self._expected[-1] if self._expected else 0
-        self.loose: dict[int, None] = {}  # results that have no place in the order: handed out when asked for
+        self.loose: dict[int, None] = {}  # results without a place in the order: handed out when asked for
         self._has_new = False  # something was recorded by this attempt
         self._handed: dict[int, None] = {}
         self._waiting: dict[int, asyncio.Future[None]] = {}
@@ -136,7 +136,7 @@ class Gate:
         self._passes = 0
         self._looking: asyncio.Handle | None = None
         self._poll: asyncio.TimerHandle | None = None
-        self._quiet = self._blocked = 0.0  # how long nobody has come, and of that, the code has waited for no moment
+        self._quiet = self._blocked = 0.0  # how long no scope has asked; of that, without a timer of the code
 
     @property
     def is_idle(self) -> bool:
@@ -146,7 +146,7 @@ class Gate:
         return position in self._waiting
 
     def expect(self, position: int) -> None:
-        """A live result has this position and will come to the gate."""
+        """Announce a live result with this position, which will be asked for at the gate."""
         self._has_new = True
         if position not in self._live:
             self._live[position] = None
@@ -165,7 +165,7 @@ class Gate:
             self.look_soon()
 
     def wait_for_ever(self, future: asyncio.Future[None]) -> None:
-        """Somebody waits for a cancellation, and for nothing that is handed out."""
+        """Register a waiter that only a cancellation can end."""
         self._for_ever[future] = None
         future.add_done_callback(self._for_ever.pop, context=NOBODY)
 
@@ -202,7 +202,7 @@ class Gate:
             self.passed(position)
 
     def fail(self, error: BaseException) -> None:
-        """Nothing is handed out any more: everybody who waits gets the error."""
+        """Hand out nothing more: every waiting call gets the error."""
         self.timers.let_go_all()
         for future in [*self._waiting.values(), *self._for_ever]:
             if not future.done():
@@ -211,14 +211,17 @@ class Gate:
     def close(self) -> None:
         """The attempt is over."""
         self._owner = _NO_OWNER
-        self.timers.let_go_all()
+        self.timers.close()
         if self._poll is not None:
             self._poll.cancel()
+        # These refer back to the gate: only the garbage collector could free it.
+        self._queue = self._looking = self._poll = None
+        self.alarms = _NO_ALARMS
 
     # ── rest ────────────────────────────────────────────────────────────────────────────────────
 
     def is_at_rest(self) -> bool:
-        """Whether nothing of the durable function's own code is about to run."""
+        """Whether none of the durable function's own code is about to run."""
         ready = self._ready
         if not ready:
             return True
@@ -235,7 +238,7 @@ class Gate:
         self._passes = 0
 
     def sleeps_until(self) -> float | None:
-        """When the next scope that may yet make a call wakes from asyncio.sleep."""
+        """When the next scope that can still make a call wakes from asyncio.sleep."""
         may_call = self._owner.may_call
         moments = (self.timers.first_of(_WAKES, may_call), self.alarms.sleeps_until(may_call))
         return min((moment for moment in moments if moment is not None), default=None)
@@ -260,8 +263,8 @@ class Gate:
     def _look(self) -> None:
         if self._is_sure_busy:
             self._is_sure_busy = False
-            # Whoever got the last result has run by now, ahead of us in this very pass. If that set nothing off, the
-            # code is at rest, and the next result need not wait for another pass.
+            # The scope that got the last result has run by now, ahead of us in this very pass. If that set nothing off,
+            # the code is at rest, and the next result need not wait for another pass.
             if not self._ready:
                 self._is_looking = False
                 self._hand_out()
@@ -274,9 +277,14 @@ class Gate:
             self._hand_out()
 
     def is_before_frontier(self) -> bool:
-        """Whether something recorded has not been handed out."""
+        """Whether some recorded result has not been handed out."""
         self._forget_handed()
         return bool(self._expected) and self._expected[0] <= self.last_recorded
+
+    def has_only_cancelled_calls(self) -> bool:
+        """Whether all that is left of the record is calls that the code has already cancelled again."""
+        left = [found for found in self._expected if found <= self.last_recorded]
+        return all(found in self._waiting and self.timers.is_cut(found) for found in left) and not self.timers.has_dated
 
     def _forget_handed(self, is_at_rest: bool = False) -> None:
         expected, handed = self._expected, self._handed
@@ -285,7 +293,7 @@ class Gate:
             self._live.pop(expected.popleft(), None)
 
     def _was_left_out(self, position: int, is_at_rest: bool) -> bool:
-        """Whether this is a timer that the code does not set this time: its scope has come to a later call."""
+        """Whether the code does not set this timer this time: its scope has already made a later call."""
         path = self.timers.path_at(position)
         if path not in self.unset:
             return False
@@ -298,7 +306,7 @@ class Gate:
         return True
 
     def _is_all_unset(self) -> bool:
-        """Whether the code makes new calls already, and no recorded call is left: only timers are."""
+        """Whether the code already makes new calls and no recorded call is left, only timers."""
         if not self._has_new:
             return False
         left = (found for found in self._expected if found <= self.last_recorded)
@@ -323,7 +331,7 @@ class Gate:
             self._poll = self._loop.call_later(_POLL_SECONDS, self._lose_patience, context=NOBODY)
 
     def _next_scope(self) -> str:
-        """The scope that has to come for what is next; the one that has to begin it, while there is none."""
+        """The scope that must ask for the next result; before it exists, the scope that must start it."""
         scope = self.timers.scope_at(self._expected[0])
         while not self._owner.is_alive(scope):
             scope = scope.rpartition("/")[0]
@@ -339,11 +347,12 @@ class Gate:
         future = self._waiting.pop(position)
         if not future.done():
             future.set_result(None)
-            self._is_sure_busy = True  # whoever gets it runs before the next look, and sets something off
+            self._is_sure_busy = True  # the receiver runs before the next look, and sets something off
         self.look_soon()
 
     def _lose_patience(self) -> None:
-        """Nobody has come for the next result. If the code does not wait for a moment of its own, go on."""
+        """No scope has asked for the next result. If the code does not wait for a timer of its own, continue without
+        it."""
         if not self.is_before_frontier():  # it has been handed out since, and no look followed
             self.look_soon()
             return

@@ -1,4 +1,4 @@
-"""What a person can do about a function that asks for another call than its journal holds.
+"""Advice for a function that asks for another call than its journal holds.
 
 The same two calls mean different mistakes. Other arguments under the same name mostly come from a clock or from chance,
 which a replay meets anew. Another name with the same arguments is mostly a function that was renamed. In a fork, a call
@@ -24,7 +24,7 @@ _ELSE = "else put the calls back in order, keep both ways with patched(), or pub
 
 
 def advice(found: Diverged, entries: Iterable[tuple[int, Entry]]) -> str:
-    """What to do about it, the likely cause first; "" when nothing points to one."""
+    """What to do about the divergence, the likely cause first. Empty if there is no hint."""
     entry = next((entry for position, entry in entries if position == found.position), None)
     if entry is None:
         return ""

@@ -23,7 +23,7 @@ _GRACE_SECONDS = 5.0
 async def carry_out(
     attempt: Attempt, function: Callable[..., Any], args: Any, kwargs: Any, is_async: bool = True
 ) -> Any:
-    """What the function returned or raised, if that is how the attempt ended.
+    """The function's result or exception, if that is how the attempt ended.
 
     Raises:
         Paused: it was unwound, whatever the code made of that.
@@ -59,7 +59,7 @@ async def carry_out(
 
 
 def _judge(attempt: Attempt, raised: BaseException | None) -> BaseException | None:
-    """How the attempt really ended: code may have caught what it should not have."""
+    """Decide how the attempt really ended: the code may have caught an exception it should not have."""
     if attempt.fence.closed is not None:
         return attempt.fence.closed
     if attempt.unwinding.has_begun:
@@ -80,7 +80,7 @@ def _judge(attempt: Attempt, raised: BaseException | None) -> BaseException | No
 
 
 async def _end_scopes(attempt: Attempt) -> None:
-    """Nothing of the function goes on after it. Tasks that never made a call may be a library's: they stay."""
+    """End every task the function left behind. Tasks that never made a call may belong to a library: they stay."""
     left = [task for task, scope in attempt.activity.alive.values() if scope.track.is_used]
     for task in left:
         task.cancel()
@@ -92,7 +92,7 @@ async def _end_scopes(attempt: Attempt) -> None:
 
 
 async def _in_thread(context: Context, function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Carry out a plain function in a thread of its own: it may block for days without holding up others."""
+    """Run a plain function in a thread of its own: it can block for days without delaying others."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Any] = loop.create_future()
 
@@ -114,7 +114,7 @@ def _tell(loop: asyncio.AbstractEventLoop, done: asyncio.Future[Any], value: Any
             return
         if error is None:
             done.set_result(value)
-        elif isinstance(error, StopIteration):  # which no future takes, as no coroutine may raise it
+        elif isinstance(error, StopIteration):  # a future refuses it, because a coroutine must not raise it
             done.set_exception(RuntimeError("the function raised StopIteration"))
         else:
             done.set_exception(error)

@@ -1,9 +1,9 @@
 """From which lines of its journal a task has gone on by a rollback.
 
-A process may die between a checkpoint that a call has made and the entry that tells of it. The next attempt finds the
-checkpoint by its cause, which names the line and the call. After a rollback to that checkpoint the call is made on a
-new line, and what it made is still part of the state: so the lines before are known there, too. A line that
-`carry_over` has begun makes calls of its own, and knows none.
+A process can die between the checkpoint of a call and the entry that records it. The next attempt finds the checkpoint
+by its cause, which names the line and the call. After a rollback to that checkpoint the call is made on a new line, and
+its checkpoint is still part of the state. So the earlier lines are known there, too. A line begun by `carry_over` makes
+its own calls and knows no earlier lines.
 
 A fork begins with the state of its source. So it is told which items in it come from calls that were not recorded.
 """
@@ -25,19 +25,19 @@ _LINES, _APPENDED = "lines", "appended"
 
 
 def with_origin(entry: Entry, entries: Iterable[tuple[int, Entry]], line: int) -> Entry:
-    """The entry that a rollback adds, which says that the new line goes on from this one and those before it."""
+    """The entry added by a rollback: it says that the new line continues this one and those before it."""
     lines = [*lines_before(entries), line]
     return replace(entry, note={**(entry.note or {}), _LINES: ",".join(map(str, lines))})
 
 
 def lines_before(entries: Iterable[tuple[int, Entry]]) -> list[int]:
-    """The lines that this one goes on from, oldest first."""
+    """The lines this one continues, oldest first."""
     notes = [entry.note.get(_LINES) for _, entry in entries if entry.path == CARRIED and entry.note]
     return [int(line) for line in str(next((note for note in reversed(notes) if note), "")).split(",") if line]
 
 
 def with_appended(entry: Entry, made: Mapping[str, str]) -> Entry:
-    """The entry that a fork adds, which names the calls whose items its first state has, and their checkpoints."""
+    """The entry added by a fork: it names the calls whose items are in its first state, and their checkpoints."""
     return replace(entry, note={**(entry.note or {}), _APPENDED: json.dumps(made)}, epoch=-1)
 
 
@@ -51,7 +51,7 @@ def appended_before(entries: Iterable[tuple[int, Entry]]) -> dict[str, str]:
 
 
 def unrecorded(made: Mapping[str, str], entries: Sequence[tuple[int, Entry]], line: int) -> dict[str, str]:
-    """Of the checkpoints, by their causes, those of appends that the journal does not tell of, by their calls. Pure."""
+    """Find checkpoints of appends that the journal does not record. `made` maps causes to checkpoints. Pure."""
     recorded = {entry.path for _, entry in entries if entry.kind != "intent"}
     found: dict[str, str] = {}
     for number in (line, *lines_before(entries)):
@@ -62,5 +62,5 @@ def unrecorded(made: Mapping[str, str], entries: Sequence[tuple[int, Entry]], li
 
 
 def causes(attempt: Attempt, what: str, place: str) -> list[str]:
-    """What a checkpoint of this call says that it was made for: on this line first, then on those before it."""
+    """The causes a checkpoint of this call can name: on this line first, then on the earlier ones."""
     return [f"{what} {line} {place}" for line in (attempt.line, *reversed(lines_before(attempt.entries)))]

@@ -12,10 +12,11 @@ from itertools import filterfalse, takewhile
 from operator import attrgetter
 from time import perf_counter
 
+from perdure._durable.journal import BLOCK
 from perdure._ground import crash_points as crash
-from perdure._ground import envelope
+from perdure._ground.secrets import envelope
 from perdure._model import Entry, encode_entry
-from perdure._store import Fence, Store, Write
+from perdure._store import Fence, HolderRow, Store, Write
 from perdure.errors import LeaseLost
 
 # No body starts while its task has an unflushed entry older than this, or more unflushed entries than this.
@@ -31,13 +32,16 @@ _seal = envelope.sealer_of("entry")  # closed by the committer, which knows the 
 class Pipeline:
     """The entries of one attempt on their way to the disk."""
 
-    __slots__ = ("_fence", "_key", "_looked_at", "_params", "_store", "_thread", "_uid", "near_until", "near_up_to")
+    __slots__ = (
+        "_fence", "_key", "_looked_at", "_outside", "_params", "_store", "_thread", "_uid", "near_until", "near_up_to",
+    )  # fmt: skip
 
     def __init__(self, store: Store, fence: Fence, line: int, last: int, key: str) -> None:
         self._store, self._fence, self._uid, self._key = store, fence, fence.uid, key
         self._thread = threading.get_ident()  # of the attempt's loop
         self._looked_at = store.clock.boottime()  # when the attempt last checked that it had not been suspended
         fence.position = last
+        self._outside: Write | None = None  # the newest entry that does not belong to a transaction
         # Until this moment, and up to this position, no entry is too far behind, and a step need not ask.
         self.near_until = 0.0 if fence.unflushed else perf_counter() + OLDEST_SECONDS
         self.near_up_to = last + MOST_UNFLUSHED
@@ -57,6 +61,8 @@ class Pipeline:
         sealed = params["entry"] = _seal(encode_entry(entry), self._uid, store.ring)
         write = Write(committer, "append_entry", params, self._key, len(sealed) + 100, fence, True, perf_counter())
         position = committer.submit_entry(write, params, fence, urgent)
+        if entry.note is None or BLOCK not in entry.note:
+            self._outside = write
         if crash.armed:
             crash.place("journal.recorded")
         return position, write
@@ -70,6 +76,18 @@ class Pipeline:
         newest = self._fence.newest
         if newest is not None:
             await newest
+        self._fence.check()
+
+    async def flush_outside(self) -> None:
+        """Wait until the entries are on disk that do not belong to an open transaction: what was recorded of the
+        transaction itself, its session repeats.
+
+        Raises:
+            LeaseLost: another attempt has taken over.
+        """
+        outside = self._outside
+        if outside is not None and not outside.done:
+            await outside
         self._fence.check()
 
     def behind(self) -> Write | None:
@@ -94,7 +112,7 @@ class Pipeline:
 
     @property
     def is_near(self) -> bool:
-        """Whether a body may start without asking how far the disk is `behind`."""
+        """Whether a body may start without a look at how far the disk is `behind`."""
         return perf_counter() <= self.near_until and self._fence.position <= self.near_up_to
 
     def was_suspended(self) -> bool:
@@ -109,8 +127,8 @@ class Pipeline:
             LeaseLost: another attempt has taken over; the call did not run.
         """
         fence = self._fence
-        rows = await self._store.query("read_holder", uid=self._uid)
-        if not rows or (rows[0][0], rows[0][1]) != (fence.epoch, fence.worker):
+        holder = await self._store.row(HolderRow, "read_holder", uid=self._uid)
+        if holder is None or (holder.epoch, holder.worker) != (fence.epoch, fence.worker):
             error = LeaseLost(fence.task_id, "another attempt took over while this one stood still")
             fence.close(error)
             raise error
@@ -121,7 +139,7 @@ class Pipeline:
         write.outcome()
 
     def is_worth_waiting(self, took: float, flush: bool | None) -> bool:
-        """Whether a result is waited for: a long step loses little by it, a short one much."""
+        """Whether to wait until a result is on disk: that costs a long step little and a short one much."""
         if flush is not None:
             return flush
         return took > SHORTEST_WAIT and took > self._store.committer.commit_seconds

@@ -1,13 +1,12 @@
 """Which part of a durable function is running: its main line, a task it started, a step's body.
 
-An asyncio task started inside a durable function is a scope of its own, named by its coroutine and by the
-how-manieth of that name it is in the scope that started it. The name is given when the task is made, by
-a task factory that wraps whatever factory the loop had. Inside a step's body nothing is numbered.
+An asyncio task started inside a durable function is a scope of its own. Its name is that of its coroutine and its index
+among the scopes of that name under the same parent. The name is given when the task is made, by a task factory that
+wraps whatever factory the loop had. Inside a step's body nothing is numbered.
 
-Two helpers of asyncio are seen through. `wait_for` makes a task of its own before Python 3.12, which shares
-its parent's scope. `as_completed` makes its tasks in the order of a set of coroutines, which is another one
-in each process: there a scope is named by its coroutine's arguments too, and they begin in the order of
-these names.
+Two helpers of asyncio get special treatment. Before Python 3.12 `wait_for` makes a task, which shares its parent's
+scope. `as_completed` makes its tasks in the order of a set of coroutines, which differs from process to process: there
+the coroutine's arguments are part of a scope's name too, and scopes begin in the order of these names.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class Scope(Struct, eq=False):
     attempt: Attempt
     path: str
     is_body: bool = False
-    task: asyncio.Task[Any] | None = None  # of a body: the one that runs it
+    task: asyncio.Task[Any] | None = None  # of a body: the scope that runs it
     batch: _Batch | None = None
     _children: dict[str, int] | None = None
     _alarms: dict[str, int] | None = None
@@ -73,14 +72,14 @@ class Scope(Struct, eq=False):
         return f"{self.path}|~{op}#{number}"
 
     def whose(self) -> asyncio.Future[Any] | None:
-        """The task whose end is the end of this scope; not the one of a helper, as `wait_for` makes it."""
+        """The task whose end is the end of this scope; not a helper task, as `wait_for` makes it."""
         if self.is_body:
             return self.task or self.attempt.body
         tasks = (task for task, scope in self.attempt.activity.alive.values() if scope is self)
         return next(tasks, self.attempt.body)
 
     def numbers(self) -> tuple[dict[str, int], dict[str, int]]:
-        """How many calls and scopes of each name it has made."""
+        """The number of calls and child scopes so far, by name."""
         return {**self.track.counts, **{f"~{op}": n for op, n in (self._alarms or {}).items()}}, dict(
             self._children or {}
         )
@@ -96,7 +95,7 @@ current: ContextVar[Scope | None] = ContextVar("perdure_scope", default=None)
 
 
 def current_attempt() -> Attempt | None:
-    """The attempt whose own code is running: not a step's body, not code outside durable functions."""
+    """The attempt whose own code is running. None in a step's body and outside durable functions."""
     scope = current.get()
     return None if scope is None or scope.is_body else scope.attempt
 
@@ -146,9 +145,9 @@ _make_task = asyncio.Task.__init__
 
 
 class ScopeTask(asyncio.Task[Any]):
-    """A task whose hash is that of its scope's path, so that sets of tasks have the same order in a replay.
+    """A task hashed by the path of its scope, so that sets of tasks have the same order in a replay.
 
-    `done, pending = await asyncio.wait(…)` gives such sets, and code goes through them.
+    `done, pending = await asyncio.wait(…)` returns such sets, and code iterates over them.
     """
 
     __slots__ = ("_hash",)
@@ -191,12 +190,10 @@ def install(loop: asyncio.AbstractEventLoop) -> None:
         context.run(current.set, child)
         # Counted before it is made: an eager task runs inside make().
         attempt = scope.attempt
-        attempt.activity.scopes += 1
         attempt.activity.ordered += 1
         try:
             task = make(coro, child.path, loop, context, **how)
         except BaseException:
-            attempt.activity.scopes -= 1
             attempt.activity.ordered -= 1
             raise
         attempt.scope_is(task, child)
@@ -211,7 +208,7 @@ def _plainly(loop: Any, coro: Any, before: Callable[..., Any] | None, how: dict[
 
 
 def _maker(before: Any) -> Callable[..., Any]:
-    """How a scope's task is made with the factory that the loop had."""
+    """Wrap the loop's own factory, so that it makes the task of a scope."""
     if before is None:
         return ScopeTask
     if before is getattr(asyncio, "eager_task_factory", None):
@@ -296,7 +293,7 @@ def _in_turn(scope: Scope, path: str, coro: Coroutine[Any, Any, Any]) -> Corouti
 
 
 def _arguments(coro: Any) -> str:
-    """What a coroutine that has not begun was called with, as far as it can be told."""
+    """The arguments of a coroutine that has not begun, as far as they can be read."""
     frame, code = getattr(coro, "cr_frame", None), getattr(coro, "cr_code", None)
     if frame is None or code is None:
         return ""

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class Saved(Struct, array_like=True, frozen=True):
-    """What a save records: the checkpoint's number, and how many calls and scopes the main scope has made, by name."""
+    """A recorded save: the checkpoint's number, and how many calls and scopes the main scope had made, by name."""
 
     seq: int
     calls: dict[str, int]
@@ -17,7 +17,7 @@ class Saved(Struct, array_like=True, frozen=True):
 
 
 class Point(Struct, frozen=True):
-    """Where an attempt begins."""
+    """The place where an attempt begins."""
 
     position: int
     saved: Saved

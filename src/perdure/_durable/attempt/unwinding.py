@@ -33,7 +33,7 @@ LEAVING = (*EXITS, GeneratorExit, asyncio.CancelledError, Paused)
 
 
 def is_leaving(raised: BaseException) -> bool:
-    """Whether it ends more than the call that raised it: the process, the attempt, a coroutine that is thrown away."""
+    """Whether the exception ends more than the call that raised it: the process, the attempt, a discarded coroutine."""
     return _is_any_of(raised, LEAVING)
 
 
@@ -58,8 +58,8 @@ class Unwound(Protocol):
     def on_loop(self, act: Callable[[], object]) -> None: ...
 
 
-class _Seldom(Struct, eq=False):
-    """What most attempts never use. The first use makes all of it."""
+class _RareUnwinding(Struct, eq=False):
+    """Fields that most attempts never use. The first use creates all of them."""
 
     asked: dict[str, Any] = {}
     questions: dict[str, tuple[str, dict[str, Any], int | None]] = {}
@@ -80,20 +80,20 @@ class Unwinding:
     def __init__(self, attempt: Unwound, loop: asyncio.AbstractEventLoop, activity: Activity) -> None:
         self._attempt: Unwound | None = attempt  # until it is over
         self.loop, self._activity = loop, activity
-        self._seldom: _Seldom | None = None
+        self._seldom: _RareUnwinding | None = None
         self.pausing: dict[str, asyncio.Future[None]] = {}  # by path: calls that wait for an answer
         self.has_begun = False
         self.stopping = False  # an operator wants the task to end or to stop
         self.halted = False  # the kill switch is on
-        self.draining = False  # this process wants to leave, and another one to go on with the task
+        self.draining = False  # this process wants to exit, and another one shall continue the task
         self.is_restarting = False  # unwound only to be replayed at once
 
     @property
-    def _parts(self) -> _Seldom:
+    def _parts(self) -> _RareUnwinding:
         found = self._seldom
         if found is None:
             with making:
-                found = self._seldom = self._seldom or _Seldom()
+                found = self._seldom = self._seldom or _RareUnwinding()
         return found
 
     @property
@@ -108,12 +108,12 @@ class Unwinding:
 
     @property
     def before(self) -> list[Callable[[], None]]:
-        """What is called just before the attempt is unwound."""
+        """Called just before the attempt is unwound."""
         return self._parts.before
 
     @property
     def is_replayed_at_once(self) -> bool:
-        """Whether the attempt was unwound only to be replayed, and nothing else wants it to stop."""
+        """Whether the attempt was unwound only to be replayed, with no other reason to stop."""
         return self.is_restarting and not self.stopping and not self.draining
 
     @property
@@ -128,7 +128,7 @@ class Unwinding:
     # ── waiting for an answer ───────────────────────────────────────────────────────────────────
 
     async def suspend(self, path: str) -> None:
-        """Hold a scope until its answer comes (`answered`), or raise Paused when the attempt is unwound."""
+        """Hold a scope until its answer arrives (`answered`), or raise Paused when the attempt is unwound."""
         if self._attempt is None:
             raise Paused
         future = self.pausing[path] = self.loop.create_future()
@@ -139,7 +139,7 @@ class Unwinding:
             del self.pausing[path]
 
     def answered(self, path: str, answer: Any) -> None:
-        """An answer has come while other scopes of this attempt work: its own scope goes on."""
+        """An answer has arrived while other scopes of this attempt work: its own scope continues."""
         future = self.pausing.get(path)
         if future is None or future.done() or self.has_begun or self._attempt is None:
             return
@@ -189,8 +189,8 @@ class Unwinding:
             self._cancel_body()
 
     def leave(self, raised: BaseException) -> None:
-        """A call has raised what ends the process, and has no outcome. Code that catches the exception gets no further:
-        what it recorded after that call would stand in the journal without it."""
+        """A call has raised an exception that ends the process, so it has no outcome. Code that catches the exception
+        gets no further: anything it recorded after that call would be in the journal without it."""
         attempt = self._attempt
         if attempt is not None and _is_any_of(raised, EXITS) and not self.has_begun and not attempt.is_over:
             self._parts.leaving = raised
@@ -248,8 +248,8 @@ class Unwinding:
         elif (moment := attempt.gate.sleeps_until()) is not None:
             self.loop.call_at(moment, self.begin_when_still, context=NOBODY)
         else:
-            # Paused reaches the scopes that wait for an answer. The function may wait for something that only they
-            # could have given it, such as an item of a queue: it is cancelled a little later.
+            # Paused reaches the scopes that wait for an answer. The function may be waiting for something only those
+            # scopes could provide, such as an item of a queue: it is cancelled a little later.
             self._unwind()
             self.loop.call_later(_GRACE_SECONDS, self._cancel_body, context=NOBODY)
 

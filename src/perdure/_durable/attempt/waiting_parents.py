@@ -29,7 +29,7 @@ def waiting(attempt: Attempt) -> Iterator[None]:
 
 
 def only_waiting(uids: Iterable[str]) -> int:
-    """How many of these tasks wait for others with all that they have under way."""
+    """Count the tasks whose every call under way waits for other tasks."""
     return sum(_only_waits(_waits[uid]) for uid in uids if uid in _waits) if _waits else 0
 
 

@@ -29,7 +29,7 @@ from perdure._durable.declare import DurableFunction, durable, is_another, step
 from perdure._durable.journal import read_entries
 from perdure._durable.pauses import signal_waits
 from perdure._durable.progress import checkpoints
-from perdure._ground import codec
+from perdure._ground.encoding import codec
 from perdure._model import name_of
 from perdure._tasks import Tasks, current_row, store_of
 from perdure.errors import Conflict, InvalidInput
@@ -46,6 +46,10 @@ class Do:
     `then(result)` can turn the result into an event, which is taken before the events that were sent.
     """
 
+    call: Callable[..., Any]
+    args: tuple[Any, ...]
+    then: Callable[[Any], Any] | None
+
     def __init__(self, call: Callable[..., Any], *args: Any, then: Callable[[Any], Any] | None = None) -> None:
         self.call, self.args, self.then = call, args, then
 
@@ -59,6 +63,10 @@ class _App(Protocol):
 
 class Reducer(Generic[S, E]):
     """A state machine that outlives its process. Each task of its `function` is one instance."""
+
+    name: str
+    reduce: Callable[[S, E], tuple[S, Sequence[Do]]]
+    is_over: Callable[[S], bool]
 
     def __init__(
         self,

@@ -1,9 +1,9 @@
-"""Schedules start a durable function again and again. Each run gets the state that the one before it returned.
+"""Schedules start a durable function again and again. Each tick's task gets the state that the one before it returned.
 
     await app.schedule("digest", digest, "inbox").cron("0 9 * * 1-5", tz="Europe/Berlin")
 
-Owns how a schedule is stored and read. perdure/_model/schedule.py computes when ticks are due, and
-perdure/_worker/schedules.py starts them.
+Owns how a schedule is stored and read. perdure/_model/waits/schedule.py computes when ticks are due, and
+perdure/_worker/waits/schedules.py starts them.
 """
 
 from __future__ import annotations
@@ -203,7 +203,8 @@ class Schedules:
         """Store a schedule for a function that this process need not know, by its name; `cron` or `every` says when.
 
         Without a version it is the newest one that a live worker knows. The arguments are checked against what workers
-        announce that it takes. With `if_version` it changes only the schedule of that version; 0 stands for none.
+        announce about the function. With `if_version` only that version of the schedule is changed; 0 means that there
+        must not be one yet.
 
         Raises:
             NotFound: no version was given, and no live worker knows the function; nothing was written.
@@ -272,7 +273,7 @@ def version_of(kept: Plan | Trigger) -> int:
 def require_version(kind: str, id: str, expected: int | None, kept: Plan | Trigger | None) -> None:
     """
     Raises:
-        StaleVersion: it has another version than was expected; 0 stands for none.
+        StaleVersion: the schedule is at another version than `if_version`.
     """
     found = 0 if kept is None else version_of(kept)
     if expected is not None and found != expected:
@@ -282,8 +283,8 @@ def require_version(kind: str, id: str, expected: int | None, kept: Plan | Trigg
 def next_look(plan: Plan) -> int | None:
     """When a worker should look at the schedule again; None: not before it is changed."""
     if plan.open:
-        # In every round: the result of a run is stored with the schedule as soon as the run has ended, because its
-        # task may be deleted; and a tick may be waiting for that end.
+        # In every round: the result is stored with the schedule as soon as the task has ended, because that task may be
+        # deleted, and the next tick may be waiting for its end.
         return 0
     return None if plan.is_paused else plan.next_after(plan.last)
 
@@ -310,8 +311,7 @@ async def with_results(store: Store, plan: Plan, *, before: str | None = None) -
     for id in plan.open:
         if id == before:
             break
-        rows = await store.query("get_task", namespace=store.namespace, id=id)
-        row = TaskRow(*rows[0]) if rows else None
+        row = await store.row(TaskRow, "get_task", namespace=store.namespace, id=id)
         if row is not None and row.status == "completed":
             state = _left_by(store, row, state)
         elif row is not None and row.status in ("pending", "running", "paused"):
@@ -320,7 +320,7 @@ async def with_results(store: Store, plan: Plan, *, before: str | None = None) -
 
 
 def _left_by(store: Store, row: TaskRow, otherwise: Any) -> Any:
-    """What a run returned; if it returned nothing, the state stays as it was."""
+    """What the task returned; if it returned nothing, the state stays as it was."""
     try:
         value = store.unseal(row.uid, "result", row.result) if row.result is not None else None
     except InvalidInput as problem:
@@ -354,7 +354,8 @@ async def view(store: Store, id: str, plan: Plan) -> Schedule:
 
 
 async def scheduled() -> Tick | None:
-    """Inside a durable function: which tick of which schedule started it, and what the run before it returned.
+    """Inside a durable function: the tick and the schedule that started it, and what the task of the tick before it
+    returned.
 
     It is recorded, so a replay gets the same. None when the task was not started by a schedule.
     """

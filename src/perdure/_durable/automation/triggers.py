@@ -4,7 +4,7 @@
     await app.triggers.signal("paid", "order-{number}", "payment").event("payment.received")
     await app.events.send("payment.received", {"number": 42}, id="evt_7f3")
 
-Owns how triggers and events are stored. perdure/_worker/triggers.py watches files and acts on events.
+Owns how triggers and events are stored. perdure/_worker/waits/triggers.py watches files and acts on events.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from perdure._durable.declare import DurableFunction, function_for
 from perdure._durable.inspect import read_functions
 from perdure._durable.lifecycle import start
 from perdure._durable.values import schema_of
-from perdure._ground import codec
 from perdure._ground.clock import moment
 from perdure._ground.durations import Duration, require_timedelta
+from perdure._ground.encoding import codec
 from perdure._ground.ids import check_id, new_uid
 from perdure._model import Incoming, Trigger, incoming_key, misfit, signalled_task
 from perdure._store import Store
@@ -183,12 +183,12 @@ class Triggers:
         schema: Mapping[str, Any] | None = None,
         if_version: int | None = None,
     ) -> Trigger:
-        """Store a trigger for an event: it starts a function that this process need not know, by its name, or signals
-        a task. The parameter `takes` gets the event's data; by default it is the first that has no argument.
+        """Store a trigger for an event. It starts a function by name, which this process need not know, or signals a
+        task. The parameter `takes` gets the event's data (default: the first parameter without an argument).
 
         Raises:
             NotFound: no version was given, and no live worker knows the function; nothing was written.
-            InvalidInput: what it is to do is not valid; nothing was written.
+            InvalidInput: the function, signal or arguments are not valid; nothing was written.
             StaleVersion: the trigger is not at `if_version` (0: there is one); nothing was written.
         """
         if (function is None) == (task is None) or (task is None) != (signal is None):
@@ -268,13 +268,13 @@ async def _by_name(
 
 
 def _part(schema: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """The schema of one parameter, with the definitions it may refer to."""
+    """The schema of one parameter, with the definitions it refers to."""
     shared = {key: schema[key] for key in ("$defs",) if key in schema}
     return {**shared, **schema["properties"][name]}
 
 
 class Events:
-    """`app.events`: where events come in."""
+    """`app.events`: emit and read events."""
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
@@ -348,7 +348,7 @@ def file_shape(path: str) -> str | None:
 
 
 def can_act(trigger: Trigger) -> bool:
-    """Whether this process can act on it: it has the function's code, or needs none."""
+    """Whether this process can carry out the trigger: it has the function's code, or needs none."""
     return bool(trigger.signal) or function_for(trigger.function, trigger.version, trigger.module) is not None
 
 

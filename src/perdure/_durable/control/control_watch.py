@@ -6,9 +6,9 @@ a few times a second, with three queries for all its attempts together. A reques
 attempt at once.
 
 The same look fails a task that exceeds its time-out, which counts from the task's start and includes pauses. And it
-notes which steps are under way, for `where`: a step leaves nothing in the journal before it ends, because a chain of
-small steps would cost twice. A step that is still under way at the second look is worth one entry, which replay does
-not count.
+notes which steps and effects are under way, for `where`. A step leaves nothing in the journal before it ends, because a
+chain of small steps would cost twice, and the intent of an effect says nothing of the functions around it. A call that
+is still under way at the second look is worth one entry, which replay does not count.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from typing import Any
 from msgspec import Struct
 
 from perdure._durable.attempt import Attempt, LoopWatchdog, Note, Watched, find_lost, stack_of, stop
-from perdure._ground import codec
 from perdure._ground.bridge import Nap
+from perdure._ground.encoding import codec
 from perdure._model import Entry, Pause, scope_of
 from perdure._store import PauseRow, SignalRow, Store, SwitchRow, Waiting, wake_here
 from perdure._tasks import Task, event_of, fail_overdue, store_of
@@ -37,7 +37,7 @@ from perdure.errors import LeaseLost, PerdureError
 CANCEL = "~cancel"
 ROLLBACK = "~rollback"
 BEGUN = "begun"
-# How many steps under way are noted at most; more would not help a reader.
+# The most calls under way to note; more would not help a reader.
 _MOST_NOTED = 16
 LOOK_SECONDS = 0.25
 NO_SWITCHES: frozenset[str] = frozenset()
@@ -94,7 +94,7 @@ def stop_soon(store: Store, uid: str) -> None:
 
 
 async def why_drained(attempt: Attempt) -> str:
-    """Why an attempt was asked to stop: a caller's pause, and whose; or its process is leaving."""
+    """Why an attempt was asked to stop: a caller paused it, and who; or its process is exiting."""
     for _, sealed in await attempt.store.query("find_paused", uids=json.dumps([attempt.uid])):
         pause: Pause = attempt.store.unseal(attempt.uid, "pause", sealed, Pause)
         when = "paused at once" if pause.details.get("now") is True else "paused"
@@ -135,7 +135,7 @@ async def is_halted(store: Store, task_id: str) -> bool:
 
 
 def includes_task(switches: frozenset[str], task_id: str) -> bool:
-    """Whether one of the switches is for this task or for all tasks."""
+    """Whether one of the switches applies to this task or to all tasks."""
     return bool(switches) and ("" in switches or task_id in switches)
 
 
@@ -228,11 +228,12 @@ class ControlWatch:
             self._timer = self.loop.call_later(LOOK_SECONDS, self._begin, context=Context())
 
     async def _look_once(self) -> None:
+        self._stop_closed()
         try:
             self.forget()
             switches = await self.switches()
             if switches is None:
-                return  # the one that read the switches for all was cancelled
+                return  # the reader for all of them was cancelled
             uids = json.dumps(list(self.attempts))
             rows = await self.store.query("find_signalled", signal=CANCEL, uids=uids)
             paused = {str(uid): pause for uid, pause in await self.store.query("find_paused", uids=uids)}
@@ -248,20 +249,32 @@ class ControlWatch:
             elif attempt.uid in paused:
                 attempt.unwinding.interrupt() if _is_urgent(attempt, paused[attempt.uid]) else attempt.unwinding.drain()
             else:
-                note_steps(attempt)
+                note_calls(attempt)
                 if attempt.unwinding.pausing:
                     await _bring_answers(attempt)
 
+    def _stop_closed(self) -> None:
+        """Stop attempts that can record nothing more. One whose lease is lost stops at once; another has until the next
+        look to end by itself, and to close what it opened. Its code may wait for something that only a call which has
+        failed in another branch would have given, such as an item of a queue: then it never ends by itself."""
+        for attempt in list(self.attempts.values()):
+            closed = attempt.fence.closed
+            if closed is not None:
+                seen = attempt.part(_Seen)
+                if isinstance(closed, LeaseLost) or seen.was_closed:
+                    stop(attempt)
+                seen.was_closed = True
+
     async def _stop_lost(self) -> None:
         """Stop attempts that lost their lease. Leases are read once per lease time, and at once after a standstill."""
-        now, lease = self.store.clock.boottime(), self.store.presence.lease.total_seconds()
-        lost = [attempt for attempt in self.attempts.values() if isinstance(attempt.fence.closed, LeaseLost)]
-        if now - self._leases_read >= lease:
-            try:
-                lost += await find_lost(self.store, self.attempts.values())
-            except PerdureError:
-                return
-            self._leases_read = now
+        now = self.store.clock.boottime()
+        if now - self._leases_read < self.store.presence.lease.total_seconds():
+            return
+        try:
+            lost = await find_lost(self.store, self.attempts.values())
+        except PerdureError:
+            return
+        self._leases_read = now
         for attempt in lost:
             if self.attempts.get(attempt.uid) is attempt:
                 stop(attempt)
@@ -302,7 +315,7 @@ os.register_at_fork(after_in_child=_watchdog.forget)
 
 
 class _Look(Struct, eq=False):
-    """A read of the switches that is under way. Many tasks may wait for it: one callback wakes them all."""
+    """A read of the switches that is under way. Many tasks can wait for it: one callback wakes them all."""
 
     loop: asyncio.AbstractEventLoop
     waiting: list[Waiting] = []
@@ -360,20 +373,26 @@ async def _expire(attempt: Attempt, deadline_at: int) -> None:
             attempt.body.cancel()
 
 
-# ── steps under way ───────────────────────────────────────────────────────────────────────────────
+# ── calls under way ───────────────────────────────────────────────────────────────────────────────
 
 
 class _Seen:
-    """What was under way at the last look, and what has been noted."""
+    """What was under way at the last look, what has been noted, and whether it could still record something."""
 
     def __init__(self, _: Attempt) -> None:
+        self.was_closed = False
         self.before: dict[str, Any] = {}
         self.noted: dict[str, Any] = {}
 
 
-def note_steps(attempt: Attempt) -> None:
-    """Record the steps of this attempt that have been under way since the last look."""
-    under_way = dict(attempt.activity.steps)
+def note_calls(attempt: Attempt) -> None:
+    """Record the steps and effects of this attempt that have been under way since the last look."""
+    activity = attempt.activity
+    # By path: of a step, its call and its arguments; an effect itself.
+    under_way: dict[str, Any] = dict(activity.steps)
+    if activity.effects is not None:
+        # One whose intent is still on its way to the disk has not entered its body.
+        under_way |= {effect.path: effect for effect in list(activity.effects.walks) if effect.is_open}
     if not under_way or attempt.unwinding.has_begun or attempt.is_over:
         return
     seen = attempt.part(_Seen)
@@ -381,10 +400,9 @@ def note_steps(attempt: Attempt) -> None:
     fresh = [path for path, begun in under_way.items() if seen.before.get(path) is begun and path not in seen.noted]
     seen.before = under_way
     for path in islice(fresh, max(_MOST_NOTED - len(seen.noted), 0)):
-        seen.noted[path] = under_way[path]
-        call, args, kwargs = under_way[path]
+        begun = seen.noted[path] = under_way[path]
         with suppress(PerdureError):  # the attempt is closed; its next call raises
-            shown = codec.encode(call.shown(args, kwargs))
+            shown = codec.encode(begun[0].shown(*begun[1:]) if isinstance(begun, tuple) else begun.shown)
             now = attempt.store.clock.now_ms()
             stack: Note = {"stack": "\n".join(_stack(attempt, scope_of(path)))}
             entry = Entry("result", BEGUN, f"{path}|{BEGUN}", b"", shown, at=now, epoch=attempt.epoch, note=stack)

@@ -46,7 +46,7 @@ class KillSwitch:
         halt_here(self._store, id)
 
     async def off(self, id: str | None = None) -> None:
-        """Let workers claim the task again. The switch for all tasks and that of one task are independent."""
+        """Let workers claim the task again. The switch for all tasks and the switch of one task are independent."""
         await self._set(id, is_on=False, why="")
 
     async def list(self) -> Sequence[Switch]:

@@ -53,7 +53,7 @@ class MarkedConnection(Protocol):
         ...
 
     async def claim(self, marker: CommitMarker) -> FoundMarker | None:
-        """Insert the marker without its result, or return the one that is there."""
+        """Insert the marker without its result, or return the one that exists."""
         ...
 
     def is_inside(self) -> bool:
@@ -157,7 +157,7 @@ class _Psycopg:
     async def _make_table(self) -> None:
         rows = await self._rows("SELECT to_regclass('perdure_markers') IS NOT NULL")
         if not rows[0][0]:
-            # When two processes create it at once, IF NOT EXISTS may still fail for one of them.
+            # When two processes create it at once, IF NOT EXISTS can still fail for one of them.
             try:
                 await plain(self._connection.execute(_POSTGRES))
             except Exception:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from perdure._durable.attempt import Attempt, current
 from perdure._durable.journal import BLOCK, LOST, UNIT, Block, block_of
-from perdure._ground import codec
+from perdure._ground.encoding import codec
 from perdure._model import Entry
 
 COMMITTING = "committing"
@@ -26,7 +26,7 @@ _LEFT, _ENTERED = "left", "entered"
 
 
 def belongs_to(block: Block, *, left: str = "", entered: bool = False) -> None:
-    """Note that the running call belongs to this block. `left` says how it ended the block, if it did."""
+    """Note that the running call belongs to this block. `left` says how the call ended the block, if it did."""
     scope = current.get()
     if scope is None or not scope.is_body:
         return

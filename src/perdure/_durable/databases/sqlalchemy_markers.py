@@ -47,7 +47,7 @@ class Sqlalchemy:
         except InvalidInput:
             raise
         except Exception:
-            # When two processes create it at once, one may fail; the second look finds the table.
+            # When two processes create it at once, one can fail; the second look finds the table.
             await self._make_table()
         self._transaction = await self._begun()
 
@@ -113,8 +113,9 @@ class Sqlalchemy:
         if transaction is not None and transaction.is_active:
             await plain(transaction.rollback())
         elif transaction is not None and not self._connection.closed:
-            # The function has ended it and may have begun another. Or its COMMIT was refused: SQLAlchemy considers it
-            # over, but on SQLite the driver is still inside it, and so would the next user of the connection be.
+            # The function has ended the transaction and may have begun another. Or its COMMIT was refused: SQLAlchemy
+            # considers it over, but on SQLite the driver is still inside it, and so would be the next user of the
+            # connection.
             await plain(self._connection.rollback())
             await self._sync(lambda connection: connection.connection.rollback())
 

@@ -27,9 +27,9 @@ from perdure._durable.databases.commit_markers import (
     psycopg_rows,
 )
 from perdure._durable.effects import DID_NOT_HAPPEN, UNKNOWN, Effect, EffectCall, Happened, Walk, home_of, remember
-from perdure._ground import codec
 from perdure._ground import crash_points as crash
 from perdure._ground.bridge import Nap, drive
+from perdure._ground.encoding import codec
 from perdure.errors import InvalidInput, NoTask
 
 log = logging.getLogger("perdure.effects")
@@ -85,7 +85,7 @@ class _TransactionCall(EffectCall):
             if work.is_committed:
                 log.warning("%s has committed; closing its connection failed: %s", walk.shown, _in_short(error))
             elif _is_sent_again(walk) and not work.has_looked:
-                # What was sent before may have happened. Only the marker can tell, and this try did not reach it.
+                # An earlier COMMIT may have succeeded. Only the marker can tell, and this try did not reach it.
                 raise Unanswered(f"its marker could not be looked for: {_in_short(error)}") from error
             else:
                 raise
@@ -102,7 +102,7 @@ class _TransactionCall(EffectCall):
 
 
 class _Work:
-    """One try of a transaction. How far it came decides what an error means."""
+    """One try of a transaction. How far it got decides what an error means."""
 
     def __init__(self, call: _TransactionCall, walk: Walk, marker: CommitMarker) -> None:
         self._call, self._walk, self._marker = call, walk, marker
@@ -253,7 +253,7 @@ class pg_probe:
         if int(connection.info.transaction_status) == 0:  # the SELECT was a transaction by itself
             raise InvalidInput(
                 f"pg_probe.mark is called outside a transaction of {connection!r}",
-                kept="nothing was stored; what autocommit has committed stays",
+                kept="nothing was stored; statements committed by autocommit stay",
                 do="do the work and mark it inside `with connection.transaction():`",
             )
         data = codec.encode(result, walk.call.signature.returns)

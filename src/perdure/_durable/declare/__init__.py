@@ -1,11 +1,11 @@
-"""What a user declares: `@step`, `@durable`, versions."""
+"""The names for declarations: `@step`, `@durable`, versions."""
 
 from perdure._ground.lazy_door import lazy_door
 
 __getattr__ = lazy_door(
     __name__,
     {
-        "functions": ("Durable", "DurableFunction", "ToolFunction", "durable", "known_functions", "step"),
+        "functions": ("Durable", "DurableFunction", "Options", "ToolFunction", "durable", "known_functions", "step"),
         "versions": (
             "PastEffect",
             "chosen_among",

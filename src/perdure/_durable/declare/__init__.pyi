@@ -1,9 +1,17 @@
-"""What a user declares: `@step`, `@durable`, versions.
+"""The names for declarations: `@step`, `@durable`, versions.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """
 
-from perdure._durable.declare.functions import Durable, DurableFunction, ToolFunction, durable, known_functions, step
+from perdure._durable.declare.functions import (
+    Durable,
+    DurableFunction,
+    Options,
+    ToolFunction,
+    durable,
+    known_functions,
+    step,
+)
 from perdure._durable.declare.versions import (
     PastEffect,
     chosen_among,
@@ -18,6 +26,7 @@ from perdure._durable.declare.versions import (
 __all__ = [
     "Durable",
     "DurableFunction",
+    "Options",
     "ToolFunction",
     "durable",
     "known_functions",

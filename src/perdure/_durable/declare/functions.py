@@ -1,7 +1,7 @@
 """`@step` and `@durable`: plain Python functions whose recorded calls are never run again.
 
-A step that was cut off may be, and so may one that took less than about a millisecond when the process dies within
-some milliseconds of it: a step is for work that may be repeated.
+A step cut off half-way runs again. So can a step that took less than about a millisecond, when the process dies within
+some milliseconds of it. A step is for work that may be repeated.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from msgspec.structs import replace
 from perdure._durable.attempt import Call, Retry, async_step, current, refuse_generator, sync_step, whole_name
 from perdure._durable.declare.versions import known_functions, module_of, remember
 from perdure._durable.values import Signature, is_async, refuse_no_function, refuse_no_name
-from perdure._ground import codec
 from perdure._ground.durations import Duration, require_timedelta
+from perdure._ground.encoding import codec
 from perdure._model import Budget, Config, Policy
 from perdure.errors import InvalidInput
 
@@ -58,12 +58,13 @@ def step(
     identity: Callable[..., Any] | None = None,
     raises: Sequence[type[BaseException]] = (),
 ) -> Any:
-    """A call whose result is kept: recorded, it is never run again. Cut off, it may be, and so may one that took less
-    than about a millisecond when the process dies within some milliseconds of it. It is for work that may be repeated.
+    """A call whose result is kept: once recorded, it never runs again. Cut off half-way, it runs again, and so can one
+    that took less than about a millisecond when the process dies within some milliseconds of it. It is for work that
+    may be repeated.
 
-    Without a task it just runs. `flush=True` has its result on disk before the code goes on, `flush=False` never waits
-    for that; by default only results of longer steps are waited for. `identity(*args)` says which part of the
-    arguments counts.
+    Without a task it just runs. `flush=True` puts its result on disk before the code continues, `flush=False` never
+    waits for that; by default only results of longer steps are waited for. `identity(*args)` returns the part of the
+    arguments that tells calls apart.
     """
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -74,7 +75,7 @@ def step(
 
 
 class ToolFunction(Protocol[R_co]):
-    """What steps, effects, durable functions and plain functions have in common, for a table of tools.
+    """The common type of steps, effects, durable functions and plain functions, for a table of tools.
 
     tools: dict[str, ToolFunction[Awaitable[str]]] = {"search": search, "send": send}
     """
@@ -94,18 +95,33 @@ class Options(Struct, frozen=True):
     depends_on: Sequence[str] = ()
     dependency_policy: Policy = "wait"
     debounce: timedelta | None = None  # it begins so long after the last start with its id, with those arguments
-    singleton: bool = False  # starting it again while it goes on gives the task that is there
+    singleton: bool = False  # starting it again while it is under way gives the existing task
     config: Config | None = None  # what follows a failure: max_retries, on_failure
+    part_of: str = ""  # the id of the task that this one is a hidden part of
+    task_name: str = ""  # of the task; its function's name otherwise
 
 
 class DurableFunction(Generic[P, R_co]):
     """A function whose task carries on after its process dies."""
 
-    # Beside them it has the attributes of what it wraps: in slots its own are found at once, whatever those are.
+    # It also has the attributes of the function it wraps. Its own are in slots, so they are found at once and cannot be
+    # hidden.
     __slots__ = (
         "__dict__", "__weakref__", "alike", "chosen", "compensate", "function", "is_async", "is_named", "keep_result",
         "module", "name", "namesakes", "signature", "upgrade", "version",
     )  # fmt: skip
+    alike: tuple[str, int, str, str, int, str] | None
+    chosen: Options
+    compensate: bool
+    function: Callable[..., Any]
+    is_async: bool
+    is_named: bool
+    keep_result: Callable[[Any], tuple[bytes, Any] | None]
+    module: str
+    name: str
+    signature: Signature
+    upgrade: Callable[..., Any] | None
+    version: int
 
     def __init__(
         self,
@@ -133,8 +149,8 @@ class DurableFunction(Generic[P, R_co]):
         self.keep_result = codec.keeper_of(self.signature.returns)
         self.is_async = is_async(function)
         self.chosen = chosen = options or Options()
-        # What its tasks begin with, if that does not depend on when, and as which task, they begin. By value: a method
-        # is another function each time it is looked up, and so is one with options.
+        # The first entry data of its tasks, as far as they do not depend on when and as which task they begin. By
+        # value: a method is another function object each time it is looked up, and so is a function with options.
         how = chosen.queue, chosen.priority, chosen.key
         self.alike = (
             (self.name, version, self.module, *how) if chosen == Options(*how, singleton=chosen.singleton) else None
@@ -161,8 +177,17 @@ class DurableFunction(Generic[P, R_co]):
         debounce: Duration | None = None,
         singleton: bool | None = None,
         config: Config | None = None,
+        part_of: str | None = None,
+        task_name: str | None = None,
     ) -> DurableFunction[P, R_co]:
-        """The same function, started with these options; those that were chosen before stay."""
+        """The same function, started with these options; those that were chosen before stay.
+
+        With `part_of`, the id of another task, its task is a hidden child of that one: lists, counts and the dashboard
+        leave it out unless they are asked for hidden ones, its questions are in the inbox, and it is deleted together
+        with that task. `task_name` is shown as the task's name.
+        """
+        if part_of and (depends_on or self.chosen.depends_on):
+            raise InvalidInput("a hidden task cannot depend on others", do="leave out part_of, or depends_on")
         given: dict[str, Any] = {
             "queue": queue,
             "priority": priority,
@@ -174,6 +199,8 @@ class DurableFunction(Generic[P, R_co]):
             "debounce": require_timedelta("debounce", debounce),
             "singleton": singleton,
             "config": config,
+            "part_of": part_of,
+            "task_name": task_name,
         }
         chosen = replace(self.chosen, **{name: value for name, value in given.items() if value is not None})
         made: DurableFunction[P, R_co] = self._like(self.function, chosen)
@@ -192,7 +219,7 @@ class DurableFunction(Generic[P, R_co]):
         return self if instance is None else self._like(self.function.__get__(instance, owner), self.chosen)
 
     def among(self, namesakes: Sequence[DurableFunction[..., Any]]) -> DurableFunction[P, R_co]:
-        """One of several functions of a name, of which it is not known yet which is meant."""
+        """One of several functions of the same name, when it is not known yet which is meant."""
         made: DurableFunction[P, R_co] = self._like(self.function, self.chosen)
         made.namesakes = namesakes
         return made
@@ -214,7 +241,7 @@ Durable = DurableFunction  # the name for annotations
 
 
 class SyncDurableFunction(DurableFunction[P, R_co]):
-    """One that is a plain `def`: carried out in a thread of its own, where its steps may block."""
+    """A durable function that is a plain `def`: it runs in its own thread, where its steps may block."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:  # type: ignore[override]
         _tell_if_outside(self.name)

@@ -1,10 +1,10 @@
 """Durable functions that change while their tasks go on.
 
-Known by name and version: `__main__` and `my.module` are one, and a function may be moved to another module. Only where
-two modules have one of the same name, the module that began a task says which one is meant. Three ways to change one:
+A function is known by name and version: `__main__` and `my.module` are one, and a function can move to another module.
+If two modules have a function of the same name, the module that began a task decides. Three ways to change one:
 
     patched(name)                 both ways stay in the code; which one a task takes is decided once
-    two versions side by side     a task goes on with the version that began it
+    two versions side by side     a task continues with the version that began it
     upgrade=                      the task starts over on a new line, with the arguments that `upgrade` makes
                                   of the old ones; what its effects did, `upgrade` must take by `effects=`
 
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perdure._durable.attempt import current
 from perdure._durable.values import Signature
-from perdure._ground import codec
+from perdure._ground.encoding import codec
 from perdure._model import Entry, name_of
 from perdure.errors import Conflict, InvalidInput, ReplayDiverged
 
@@ -35,10 +35,10 @@ _namesakes: dict[tuple[str, int], list[DurableFunction[..., Any]]] = {}  # where
 
 
 def remember(made: DurableFunction[..., Any]) -> None:
-    """Have the function found by its name. Functions of two modules may have one name by chance.
+    """Register the function by its name. Functions of two modules may have the same name by chance.
 
     Raises:
-        Conflict: somebody gave both this name, or they are in one file.
+        Conflict: both were given this name explicitly, or they are in one file.
     """
     key = made.name, made.version
     before = _namesakes.get(key) or ([_known[key]] if key in _known else [])
@@ -71,7 +71,7 @@ def module_of(function: Callable[..., Any]) -> str:
 
 
 def is_same_module(a: str, b: str) -> bool:
-    """Whether two names may be one module's: a script knows no package around itself."""
+    """Whether two names can be one module's: a script does not know its own package."""
     return a == b or a.endswith(f".{b}") or b.endswith(f".{a}")
 
 
@@ -90,7 +90,7 @@ def chosen_among(namesakes: Sequence[DurableFunction[..., Any]], module: str) ->
 def refuse_namesakes(task_id: str, namesakes: Sequence[DurableFunction[..., Any]], module: str) -> ReplayDiverged:
     name, places = namesakes[0].name, " and ".join(_place(one.function) for one in namesakes)
     begun = f"{name} of the module {module!r}" if module else name
-    do = f"put @durable(name={name!r}) above the one that the task belongs to, then resume the task"
+    do = f"put @durable(name={name!r}) above the function that the task belongs to, then resume the task"
     return ReplayDiverged(task_id, 0, begun, f"one of the functions {name} in {places}", do=do)
 
 
@@ -113,7 +113,7 @@ def _written(function: Any) -> Any:
 
 
 def _is_cell(function: Callable[..., Any]) -> bool:
-    """Whether it was typed: an edited cell of a notebook is another file by name, and none on disk."""
+    """Whether it is a cell of a notebook: an edited cell is another file by name, and none of them is on disk."""
     return function.__module__ == "__main__" and not os.path.exists(function.__code__.co_filename)
 
 
@@ -137,10 +137,10 @@ def known_versions() -> list[tuple[str, int, bool]]:
 
 
 def function_for(name: str, version: int, module: str | None = None) -> DurableFunction[..., Any] | None:
-    """Who in this process can carry on a task that this version began; None: leave it to others.
+    """The function of this process that can carry on a task begun by this version. None: leave it to others.
 
-    If several are called so, the one of the `module`, or none. Without a module it is any of them, and has them all
-    as its `namesakes`: which one is meant is found when the task is read.
+    Among several of that name, the one of `module`, or none. Without a module it is any of them, with all as its
+    `namesakes`: the right one is found when the task is read.
     """
     found = _known.get((name, version))
     if found is None:
@@ -187,7 +187,7 @@ def _decide(attempt: Attempt, path: str) -> bool:
 
 
 class PastEffect(NamedTuple):
-    """What an effect of an older version came to, as `upgrade(…, effects=)` gets it."""
+    """The outcome of an effect of an older version, as `upgrade(…, effects=)` gets it."""
 
     name: str
     key: str
@@ -231,7 +231,7 @@ def upgraded(
 
 
 def past_effects(entries: Iterable[Entry]) -> Sequence[PastEffect]:
-    """The effects that a line of a journal has done, or may have done."""
+    """The effects that a journal line has done, or may have done."""
     found: dict[str, PastEffect] = {}
     for entry in entries:
         if not entry.op.startswith("effect") or entry.kind == "cut":

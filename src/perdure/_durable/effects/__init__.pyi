@@ -18,8 +18,8 @@ from perdure._durable.effects.declaration import (
 )
 from perdure._durable.effects.effect_decorator import Effect, effect
 from perdure._durable.effects.effect_walk import Walk
-from perdure._durable.effects.ledger import Account, EffectRecord, UNDO, accounts, shown_of
-from perdure._durable.effects.settling import GIVEN_UP_AT_WORK, KNOWN, is_at_work, may_run_until
+from perdure._durable.effects.ledger import Account, EffectRecord, UNDO, accounts, not_known_to, read_ledger, shown_of
+from perdure._durable.effects.settlement import GIVEN_UP_AT_WORK, KNOWN, is_at_work, may_run_until
 from perdure._durable.effects.uncertain_effects import Choice, Effects, UncertainEffect
 from perdure._durable.effects.undo import failure_of, note_failure, take_back, unknown_here
 __all__ = [
@@ -43,6 +43,8 @@ __all__ = [
     "EffectRecord",
     "UNDO",
     "accounts",
+    "not_known_to",
+    "read_ledger",
     "shown_of",
     "GIVEN_UP_AT_WORK",
     "KNOWN",

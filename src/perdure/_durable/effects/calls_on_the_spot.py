@@ -1,7 +1,7 @@
 """`call` and `current`, for adapters: record a call without a decorator, and ask where the running code is.
 
 An adapter gets its functions at run time, so it cannot decorate them where they are written. The walk is that of
-`@step` and `@effect`; nothing here records by itself.
+`@step` and `@effect`; this module records nothing itself.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Current(NamedTuple):
     """A durable function that is running here."""
 
     task_id: str
-    is_body: bool  # in the body of one of its steps or effects, where nothing more is recorded but effects
+    is_body: bool  # inside the body of one of its steps or effects, where only effects are recorded
 
 
 def current() -> Current | None:
-    """The durable function whose code is running, and whether it is in a step's or effect's body; None without one.
+    """The durable function whose code is running, and whether that code is in a step's or effect's body. None outside.
 
     Raises:
         Paused: its attempt is ending, because the task is paused.
@@ -50,8 +50,8 @@ def call(
         answer = await perdure.call(client.post, url, name="search", retry=Retry(3))
         receipt = await perdure.call(pay, order, 500, kind="effect", keyed=True)
 
-    `options` are those of `@step` or `@effect`; `kwargs` are the function's own arguments by name. It returns what the
-    function returns, so a call of an async function is awaited. Without a task a step just runs, and an effect raises
+    `options` are those of `@step` or `@effect`; `kwargs` are the function's own arguments by name. Returns what the
+    function returns, so the call of an async function is awaited. Without a task a step just runs, and an effect raises
     NoTask. Give a `name` that stays the same from one attempt to the next.
     """
     if kind == "step":
@@ -60,7 +60,7 @@ def call(
     if kind != "effect":
         raise InvalidInput(f"kind is {kind!r}", do='choose "step" or "effect"')
     made = EffectCall(function, name=name, **options)
-    if made.found_by:  # another process may have to look for it by name, or to undo it
+    if made.found_by:  # another process may have to find it by name, or undo it
         remember(made)
     effected: Effect[..., R] = Effect(made)
     return effected(*args, **(kwargs or {}))

@@ -1,4 +1,4 @@
-"""What an effect is before it runs: its function, how it is settled, its key, and the words a probe answers with."""
+"""How an effect is declared: its function, how it is settled, its key, and the words a probe answers with."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ UNKNOWN = _Answer("UNKNOWN")
 
 
 class MayHaveHappened(Struct, frozen=True):
-    """What an effect with on_uncertain="tell" gives instead of its result, when nobody knows whether it was done."""
+    """What an effect with on_uncertain="tell" returns instead of its result when its outcome is unknown."""
 
     name: str
     key: str
@@ -60,8 +60,8 @@ class DidNotHappen(Exception):
     """Raised in an effect's body: it was definitely not done."""
 
 
-class Outcome(Struct, frozen=True):
-    """How an effect ended; `is_open` when that is still not known for certain."""
+class EffectOutcome(Struct, frozen=True):
+    """How an effect ended; `is_open` while that is not known for certain."""
 
     value: Any = None
     error: BaseException | None = None
@@ -69,7 +69,7 @@ class Outcome(Struct, frozen=True):
     is_open: bool = False
     settled: str = ""  # by what: verify, person
     may_retry: bool = False
-    again: str = ""  # it is to be run once more, because: not done, same key, a person said so
+    again: str = ""  # why to run it once more: not done, same key, a person decided so
 
 
 # ── the key ──────────────────────────────────────────────────────────────────────────────────────
@@ -99,8 +99,8 @@ def idempotency_headers() -> dict[str, str]:
 
 
 def key_of(uid: str, line: int, path: str, asked: bytes, number: int = 0) -> str:
-    """The key of an effect: computed once, stored in its intent, and read from there for ever."""
-    # No part can be taken for a piece of another: a uid has no colon, and a path is as long as is said before it.
+    """The key of an effect: computed once, stored in its intent, and always read from there."""
+    # No part can be mistaken for a piece of another: a uid has no colon, and the length of the path precedes it.
     whole = f"{uid}:{line}:{number}:{len(path)}:{path}".encode() + asked
     return "prd-" + blake2b(whole, digest_size=20).hexdigest()
 
@@ -109,7 +109,15 @@ def key_of(uid: str, line: int, path: str, asked: bytes, number: int = 0) -> str
 
 
 class EffectCall(Call):
-    """A function that touches the world, and what is known about finding out whether it has."""
+    """A function that touches the world, and how to find out whether it has."""
+
+    limit_seconds: float
+    home: str
+    limit_ms: int
+    verify: Callable[..., Any] | None
+    keyed: bool
+    raises: Sequence[type[BaseException]]
+    undo: EffectCall | None
 
     def __init__(
         self,
@@ -141,7 +149,7 @@ class EffectCall(Call):
         own: EffectCall | None = known if isinstance(known, EffectCall) else None
         refuse_misfit(f"the undo= of {self.name}", undo if own is None else own.function, function, before="result")
         self.undo = EffectCall(undo) if own is None and undo is not None else own
-        # What an intent says about finding the effect again: another process may have to undo it, or to look for it.
+        # What an intent stores for finding the effect again: another process may have to undo it, or look for it.
         self.found_by: dict[str, str | int | float | None] = {}
         if self.undo is not None:
             self.found_by = {"undo": self.undo.name, "home": self.home}
@@ -154,17 +162,17 @@ class EffectCall(Call):
         return super().read(entry)
 
     def told(self, error: bytes, key: str) -> MayHaveHappened:
-        """The value for code that wants to be told that nobody knows."""
+        """The value for code that wants to be told that the outcome is unknown."""
         found = decode_error(error, self.raises)
         return MayHaveHappened(self.name, key, found.why if isinstance(found, EffectUncertain) else str(found))
 
     def is_definite(self, error: BaseException, *, is_sent_again: bool = False) -> bool:
-        """Whether this exception says that it was not done. Of a call that was sent before, and may have happened then,
-        what a `failed_on` tells is about this sending alone."""
+        """Whether this exception proves that the effect was not done. If the call was sent before, and may have
+        happened then, `failed_on` speaks for this sending alone."""
         return isinstance(error, DidNotHappen if is_sent_again else self.failed_on)
 
     def keep(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes | None:
-        """The arguments as the intent keeps them: a probe or an undo may need them in another process.
+        """Encode the arguments for the intent: a probe or an undo may need them in another process.
 
         Raises:
             NotStorable: it has an undo, which could not be called later; nothing ran.
@@ -185,14 +193,14 @@ class EffectCall(Call):
 
 
 def is_own_coroutine(function: Callable[..., Any], value: Any) -> bool:
-    """Whether a plain function has only made the coroutine of the async def that it wraps: nobody has begun it."""
+    """Whether a plain function has only made the coroutine of the async def it wraps, which has not begun."""
     return inspect.iscoroutine(value) and value.cr_code is getattr(inspect.unwrap(function), "__code__", None)
 
 
 def not_awaited(name: str) -> InvalidInput:
     """Why a plain function that gave a coroutine was not done."""
     return InvalidInput(
-        f"{name} gave a coroutine, which nobody has awaited",
+        f"{name} returned a coroutine that was not awaited",
         kept="that it was not done",
         do="make it an async def; a decorator between it and @effect has to give an async def too",
     )
@@ -211,8 +219,8 @@ def remember(call: EffectCall) -> None:
 
 
 def known_effect(name: str, home: str | None) -> EffectCall | None:
-    """The effect of this name in this process; of several, the one from that place. One that noted no place has
-    neither probe nor undo: of several such, none.
+    """The effect of this name in this process; of several, the one from that place. An effect recorded without a place
+    has neither probe nor undo: if there are several of its name, the result is None.
 
     Raises:
         Conflict: there are two, and calling the wrong one cannot be undone.
@@ -233,8 +241,8 @@ def known_effect(name: str, home: str | None) -> EffectCall | None:
 
 
 def home_of(function: Callable[..., Any]) -> str:
-    """The file a function is written in, without its folder, which differs from host to host; and the
-    functions it is made by, as two of them may make one of the same name."""
+    """The file of a function, without its folder, which differs from host to host; and the enclosing functions, because
+    two of them can each make one of the same name."""
     code = getattr(function, "__code__", None)
     file = os.path.basename(code.co_filename) if code is not None else ""
     inside = getattr(function, "__qualname__", "").rpartition(".<locals>.")[0]

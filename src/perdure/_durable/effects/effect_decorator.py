@@ -4,11 +4,11 @@ Its intent is on disk before it starts. If its outcome is not known, because the
 the body raised or was cancelled, it is uncertain, and it is settled: by a probe (`verify`), by a retry with
 the same key (`keyed`), or by a person. Never by guessing.
 
-What remains is a request that is still in the network when its sender is gone: a probe that looks before it
-arrives says that it did not happen. `not_after` bounds how long a sender may still be sending, not the network.
+A gap remains: a request that is still in the network when its sender has died. A probe that looks before it arrives
+reports that it did not happen. `not_after` bounds how long a sender may still be sending, not the network.
 
 Owns the decorator and the question what the journal says about a call. The way from intent to outcome is in
-effect_walk.py, what to do about an uncertain one in settling.py.
+effect_walk.py, what to do about an uncertain one in settlement.py.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from perdure._durable.attempt import (
     walk_here,
     watch_coroutines_of,
 )
-from perdure._durable.effects.declaration import LONGEST, Bare, EffectCall, Outcome, key_of, remember
+from perdure._durable.effects.declaration import LONGEST, Bare, EffectCall, EffectOutcome, key_of, remember
 from perdure._durable.effects.effect_walk import EffectWalk, Walk, intent_of, take_turn
 from perdure._ground.durations import Duration
 from perdure._model import Entry
@@ -88,7 +88,7 @@ def effect(
     undo           undo(result, *same args) takes it back; it is an effect itself, with its own key
     timeout        how long the body may take; after it the effect is uncertain. A plain `def` is not cut off
 
-    Of a method, `verify` gets the instance too; `undo` does not, as it may run in a process that has none.
+    For a method, `verify` gets the instance too; `undo` does not, as it can run in a process that has none.
     """
 
     def decorate(function: Callable[..., Any]) -> Effect[..., Any]:
@@ -112,7 +112,7 @@ def effect(
 
 
 class Effect(Generic[P, R_co]):
-    """What `@effect` makes of a function."""
+    """The object that `@effect` makes of a function."""
 
     def __init__(self, call: EffectCall) -> None:
         functools.update_wrapper(self, call.function)
@@ -212,7 +212,7 @@ def _called_on_loop(call: EffectCall) -> Callable[..., Any]:
                 kept = walk.keep()
                 if kept is not None:
                     return kept[1]
-                outcome = Outcome(walk.value)
+                outcome = EffectOutcome(walk.value)
             return await walk.ended(outcome)
         except CancelledError:
             await walk.cancelled()

@@ -2,11 +2,11 @@
 
     _intend    the intent is on disk, and the lease is still ours
     _body      ends as done, as definitely failed, or as unknown
-    settling   an unknown one is settled, or asked about
-    ended      the outcome is recorded; it rides to disk with whatever comes next
+    settling   an unknown one is settled, or a person is asked
+    ended      the outcome is recorded; it is written to disk with the next entry
 
-The same walk is made by an `async def`, on the event loop, and by a plain `def`, which is driven to its end where
-it is called. Whatever it waits for is therefore a hop; what only a loop can do stands in `_body`.
+An `async def` makes this walk on the event loop; a plain `def` drives it to its end in the calling thread. So
+everything it waits for is a hop, and only `_body` does what needs a loop.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from perdure._durable.attempt import (
     stand_down,
     wait_until,
 )
-from perdure._durable.effects import settling
-from perdure._durable.effects.declaration import EffectCall, Outcome, is_own_coroutine, key_of, not_awaited
+from perdure._durable.effects import settlement
+from perdure._durable.effects.declaration import EffectCall, EffectOutcome, is_own_coroutine, key_of, not_awaited
 from perdure._durable.effects.running_effects import Limited, at_work_of
 from perdure._durable.values import decode_error
 from perdure._ground import crash_points as crash
@@ -46,7 +46,7 @@ from perdure.errors import EffectUncertain, NotStorable, ResultNotStorable, TooL
 
 # Nothing was stopped for long, whatever the lease, if a commit was waited for no longer than this.
 _NO_STOP_SECONDS = 0.05
-# So many writes may be on disk, and still be held.
+# Up to this many writes can be on disk and still be held.
 _MANY = 16
 NO_MARKS: Mapping[str, str | int | float | None] = MappingProxyType({})
 _enter, _leave = current.set, current.reset
@@ -64,22 +64,22 @@ class Walk(Limited, eq=False):
     args: tuple[Any, ...]
     kwargs: dict[str, Any]
     key: str
-    is_spelled: bool = False  # its digest says how it was called
-    # In a step's body, or, when the task is being ended, in nobody's code: its result goes to no gate.
+    is_spelled: bool = False  # its digest identifies its arguments
+    # In a step's body, or, while the task is being ended, outside the code: its result skips the gate.
     is_body: bool = False
     is_ending: bool = False
-    # An inline one goes out at once, like an inline step, and never through the gate.
+    # An inline one is handed out at once, like an inline step, and never through the gate.
     is_inline: bool = False
     op: str = "effect"
     tries: int = 0
-    number: int = 0  # of its key: a Retry may ask for a new one after a definite failure
+    number: int = 0  # of its key: a Retry can ask for a new one after a definite failure
     marks: Mapping[str, str | int | float | None] = NO_MARKS  # what the body has put on record for its probe
     failed: Mapping[str, str | int | float | None] = NO_MARKS  # how the try before ended, if there was one
-    is_open: bool = False  # it may have happened, and nobody knows
-    again: str = ""  # why it is run once more; Outcome has the words
+    is_open: bool = False  # it may have happened; not known
+    again: str = ""  # why it is run once more; EffectOutcome has the words
     value: Any = None  # what its body gave
     took_ms: int = 0  # of its last try
-    recorded: tuple[int, Entry] | None = None  # its outcome, and where it stands
+    recorded: tuple[int, Entry] | None = None  # its outcome, and the position of its entry
     _before: int = 0  # how often the task had been cancelled when it began
     _position: int | None = None  # while its result waits to be handed out
 
@@ -92,13 +92,14 @@ class Walk(Limited, eq=False):
     async def go(self, intent: Entry | None = None) -> Any:
         """The effect's result; `intent` is what an earlier attempt has left."""
         try:
-            return await self.ended(await self.run(intent) or Outcome(self.value))
+            return await self.ended(await self.run(intent) or EffectOutcome(self.value))
         except asyncio.CancelledError:
             await self.cancelled()
             raise
 
-    async def run(self, intent: Entry | None = None) -> Outcome | None:
-        """How the effect ended; None when its body gave `value`. `intent` is what an earlier attempt has left."""
+    async def run(self, intent: Entry | None = None) -> EffectOutcome | None:
+        """Run the effect and return how it ended; None when its body returned `value`. `intent` is left by an earlier
+        attempt."""
         # One coroutine from the intent to the outcome: each more would be a fiftieth of what a small effect costs.
         attempt, call = self.attempt, self.call
         task, cancelled = None, 0
@@ -117,9 +118,10 @@ class Walk(Limited, eq=False):
             if task is None:
                 attempt.may_start_here()
             elif attempt.unwinding.stopping or attempt.unwinding.draining:
-                # Not for entries that are not on disk yet, as a step does: its own intent goes there after them.
+                # Unlike a step, it does not wait for entries that are not on disk yet: its own intent is written after
+                # them.
                 await attempt.may_start()
-            # From its intent to its outcome no attempt is unwound: what is under way ends, and is recorded.
+            # From its intent to its outcome the attempt is not unwound: the body ends, and its outcome is recorded.
             at_work.walks.add(self)
             try:
                 self.tries += 1
@@ -137,7 +139,7 @@ class Walk(Limited, eq=False):
                 if attempt.fence.closed is not None or crash.armed or at_work.boottime() - before > _NO_STOP_SECONDS:
                     await self._make_sure(before)
                 if self.again:
-                    settling.withdraw(self)
+                    settlement.withdraw(self)
                 if len(attempt.fence.unflushed) > _MANY:
                     attempt.pipeline.behind()  # it is not; asked, it lets go of the writes that are on disk
                 attempt.fresh += 1
@@ -173,7 +175,7 @@ class Walk(Limited, eq=False):
                 self.value = value
                 return None
             if not trouble.is_known:
-                trouble = await settling.settle(self, trouble.error)
+                trouble = await settlement.settle(self, trouble.error)
             is_again = trouble.again or (
                 trouble.error is not None
                 and trouble.may_retry
@@ -191,18 +193,18 @@ class Walk(Limited, eq=False):
         if self._was_cancelled() and not attempt.is_ending:
             await self._cut_off()
         elif self.is_open and attempt.has_returned():  # then no next attempt will settle it
-            settling.ask_later(self, EffectUncertain(self.call.name, "the function returned while it ran"))
+            settlement.ask_later(self, EffectUncertain(self.call.name, "the function returned while it ran"))
         # At the end of an attempt it leaves its intent, which the next one settles.
 
     def _was_cancelled(self) -> bool:
-        """Whether the code has cancelled the call, and not something that its body awaited."""
+        """Whether the code cancelled the call, and not something that its body awaited."""
         return self._times_cancelled() > self._before
 
     def _times_cancelled(self) -> int:
         return 0 if self.task is None else self.task.cancelling()
 
     def follow(self, intent: Entry) -> Note:
-        """Be the walk that this intent began: the same key, for ever."""
+        """Continue the walk that this intent began: the same key, always."""
         note = intent.note or {}
         self.key, self.tries = str(note.get("key", self.key)), int(note.get("tries") or 1)
         self.number = int(note.get("number") or 0)
@@ -210,22 +212,22 @@ class Walk(Limited, eq=False):
         self.is_open = "until" not in note
         return note
 
-    async def _take_up(self, intent: Entry) -> Outcome:
-        """How what an earlier attempt began has ended, or that it is to be run again."""
+    async def _take_up(self, intent: Entry) -> EffectOutcome:
+        """How an effect begun by an earlier attempt has ended, or that it must run again."""
         note = self.follow(intent)
         if not self.is_open:  # it had definitely failed, and waited for its next try
             retry = self.call.retry or Retry()
             await wait_until(self.attempt.store.clock, int(note.get("until") or 0), retry.delay(self.tries))
-            return Outcome(again="not done")
-        await settling.may_settle(self.attempt, self.path, intent)
-        return await settling.settle(self, None)
+            return EffectOutcome(again="not done")
+        await settlement.may_settle(self.attempt, self.path, intent)
+        return await settlement.settle(self, None)
 
     # ── intent ──────────────────────────────────────────────────────────────────────────────────
 
     def _intend(self, now: int) -> Write:
-        """Record that it is about to run, and what is known so far; to be waited for. It is the wait that makes it
-        urgent: the committer is woken when this thread is about to rest, and does not have to wait until it lets go
-        of the interpreter."""
+        """Record that it is about to run, with what is known so far. The caller awaits the returned hop. That wait
+        makes the write urgent: the committer is woken when this thread is about to rest, and need not wait until it
+        releases the interpreter."""
         attempt, call = self.attempt, self.call
         note: Note = {
             "key": self.key,
@@ -265,9 +267,9 @@ class Walk(Limited, eq=False):
 
     # ── trouble ─────────────────────────────────────────────────────────────────────────────────
 
-    def _trouble(self, error: BaseException, cancelled: int) -> Outcome:
-        """How a body has ended that raised this, of a task that had been cancelled so often when it began. Raises it
-        again if it is not the effect's."""
+    def _trouble(self, error: BaseException, cancelled: int) -> EffectOutcome:
+        """How a body ended that raised this error, in a task that had been cancelled `cancelled` times when it began.
+        Raises the error again if it is not the effect's."""
         attempt, is_late = self.attempt, self.is_late
         self.when = math.inf
         if is_late and self.take_back(cancelled) and type(error) is asyncio.CancelledError:
@@ -276,18 +278,18 @@ class Walk(Limited, eq=False):
         if isinstance(error, asyncio.CancelledError):
             if attempt.is_ending or self._was_cancelled():
                 raise error
-            return Outcome(error=error, is_known=False)  # the body's own: something it awaited was cancelled
+            return EffectOutcome(error=error, is_known=False)  # the body's own: something it awaited was cancelled
         if not isinstance(error, Exception) and is_leaving(error):
             attempt.unwinding.leave(error)
             raise error
         attempt.fence.check()  # ours to raise again, not the effect's to record
         if self.call.is_definite(error, is_sent_again=self.again == "same key") and not is_late:
             self.is_open = False
-            return Outcome(error=error, may_retry=True)
-        return Outcome(error=error, is_known=False)
+            return EffectOutcome(error=error, may_retry=True)
+        return EffectOutcome(error=error, is_known=False)
 
     async def wait_for_another(self, retry: Retry | None, error: BaseException) -> bool:
-        """Whether it is tried again, and if so, when its time has come; how often was tried is on disk first."""
+        """Whether to try it again; if so, returns when that try is due, with the number of tries on disk."""
         if retry is None or not retry.wants_more(self.tries, error):
             return False
         if retry.new_key and not self.is_open:
@@ -310,8 +312,8 @@ class Walk(Limited, eq=False):
     # ── outcome ─────────────────────────────────────────────────────────────────────────────────
 
     def keep(self) -> tuple[bytes, Any] | None:
-        """Record what most effects come to: a value, in a function of one scope, where it goes out at once. Its bytes
-        and what the caller gets; None when it is something else, and nothing was recorded."""
+        """Record the usual case: a value, in a function with one scope, where it is handed out at once. Returns its
+        bytes and the caller's value. Returns None for any other case, with nothing recorded."""
         attempt, task = self.attempt, self.task
         if self.is_body or attempt.activity.ordered > 1 or attempt.always_replay:
             return None
@@ -333,9 +335,9 @@ class Walk(Limited, eq=False):
             attempt.made_gate.passed(position)
         return kept
 
-    async def ended(self, outcome: Outcome) -> Any:
-        """Record the outcome. It is on its way at once, and nobody waits for it before the next intent, which takes it
-        along if it comes within the time of a commit: a chain of effects costs one commit each, not two."""
+    async def ended(self, outcome: EffectOutcome) -> Any:
+        """Record the outcome. The write is queued at once, but only the next intent waits for it, and takes it along if
+        it comes within the time of a commit: a chain of effects costs one commit each, not two."""
         end = EffectEnd(self, outcome)
         end.record()
         self._position = end.position
@@ -343,10 +345,10 @@ class Walk(Limited, eq=False):
         self._position = None
         return end.give()
 
-    def _as_bytes(self, outcome: Outcome) -> tuple[bytes | None, bytes | None, Any]:
+    def _as_bytes(self, outcome: EffectOutcome) -> tuple[bytes | None, bytes | None, Any]:
         try:
             return self.call.end(outcome.value, outcome.error)
-        except Exception as problem:  # done is done: that its result cannot be kept is no reason to do it again
+        except Exception as problem:  # the effect is done: a result that cannot be stored does not justify repeating it
             if is_own_coroutine(self.call.function, outcome.value):
                 outcome.value.close()
                 return self.call.end(None, not_awaited(self.call.name))
@@ -359,7 +361,7 @@ class Walk(Limited, eq=False):
         if self._position is not None and not self.is_inline:
             attempt.passed(self._position)
         if self.is_open:
-            settling.ask_later(self, None)
+            settlement.ask_later(self, None)
         note = self._note(open=int(self.is_open))
         await cut_off(attempt, self.op, self.path, self.asked, note=note, in_body=self.is_body)
 
@@ -395,7 +397,7 @@ class EffectEnd(RecordedCall):
     policy = Policy(flush=False, waits_to_start=False, is_under_way=False)
     plain_policy = Policy(is_plain=True, is_alone=True, flush=False, waits_to_start=False, is_under_way=False)
 
-    def __init__(self, walk: Walk, outcome: Outcome) -> None:
+    def __init__(self, walk: Walk, outcome: EffectOutcome) -> None:
         self.attempt, self.name, self.asked, self.path = walk.attempt, walk.call.name, walk.asked, walk.path
         self.walk, self.call, self.op, self.is_in_step = walk, walk.call, walk.op, walk.is_body
         if walk.is_inline:
@@ -431,7 +433,7 @@ class EffectEnd(RecordedCall):
     def after_record(self, position: int, entry: Entry) -> None:
         self.walk.is_open, self.walk.recorded = False, (position, entry)
         crash.place("effect.recorded")
-        settling.tell_inbox(self.walk, self.outcome)
+        settlement.tell_inbox(self.walk, self.outcome)
 
     def give(self) -> Any:
         if self.trouble is not None and self.outcome.is_open and self.call.on_uncertain == "tell":
@@ -497,7 +499,7 @@ class EffectWalk(EffectEnd):
         return drive(going) if self.policy.is_plain else going
 
     def keep(self) -> None:
-        self.outcome = self.value or Outcome(self.walk.value)
+        self.outcome = self.value or EffectOutcome(self.walk.value)
 
     def fail(self, raised: BaseException) -> None:
         raise raised  # an error of the effect is an outcome; this one ends more than the effect
@@ -508,10 +510,10 @@ class EffectWalk(EffectEnd):
 
 
 def intent_of(attempt: Attempt, answer: Answer) -> Entry | None:
-    """What an earlier attempt has left of an effect that has not ended."""
+    """The intent that an earlier attempt recorded for an effect without an outcome."""
     if type(answer) is Uncertain:
         return answer.intent
-    # A step that was cut off may be run again, and meets the effect that was cut with it.
+    # A step that was cut off can run again, and finds the effect that was cut off with it.
     return attempt.cursor.intent(answer.path) if type(answer) is Cut else None
 
 

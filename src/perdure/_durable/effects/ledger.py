@@ -1,8 +1,8 @@
-"""What a task has done to the world: each effect with its key, how often it was tried, and how it stands.
+"""The effects of a task: each with its key, how often it was tried, and how it ended.
 
     done        it happened, and its result is on record
     failed      it definitely did not happen, or a person said so
-    uncertain   it may have happened; nobody knows yet
+    uncertain   it may have happened; its outcome is not known yet
     undone      it happened, and was taken back
 
 The ledger is the journal, read for its effects. Pure, but for the reading.
@@ -20,10 +20,10 @@ from msgspec import Struct
 
 from perdure._durable.attempt import Call
 from perdure._durable.journal import failure_in, least_length, read_answers, read_readable
-from perdure._ground import codec
 from perdure._ground.clock import moment
+from perdure._ground.encoding import codec
 from perdure._ground.exception_text import without_breaks
-from perdure._ground.known_secrets import redact
+from perdure._ground.secrets.known_secrets import redact
 from perdure._model import Entry, name_of, path_of
 from perdure._replay import SPELLED, call_of
 from perdure._store import Store
@@ -33,7 +33,7 @@ UNDO = "undo"
 
 
 class EffectRecord(Struct, frozen=True, kw_only=True):
-    """One effect of a task, as it stands."""
+    """One effect of a task, in its present state."""
 
     name: str
     call: str  # with its arguments, as a person reads it
@@ -93,7 +93,7 @@ class Account(Struct):
 
     @property
     def is_inherited(self) -> bool:
-        """Whether the task that this one was forked from has done it: it is that one's to undo."""
+        """Whether the source of this fork did the effect: undoing it is up to the source."""
         return "from" in (self.intent.note or {})
 
     @property
@@ -134,6 +134,12 @@ def accounts(entries: Iterable[tuple[int, Entry]], answers: Mapping[str, Any]) -
     return list(found.values())
 
 
+def not_known_to(kept: Iterable[tuple[int, Entry]], found: Iterable[Account]) -> list[Account]:
+    """Those of these effects that have another state than the kept entries say, or that these do not tell of."""
+    known = {(one.path, one.key): one.state for one in accounts(kept, {})}
+    return [one for one in found if known.get((one.path, one.key)) != one.state]
+
+
 def undo_path(path: str) -> str:
     return path_of(path, UNDO, 1)
 
@@ -145,7 +151,7 @@ def _read(found: dict[str, Account], position: int, entry: Entry) -> None:
         if account is None:
             account = found[entry.path] = Account(entry.path, entry.at, entry, position=position)
         account.newest = entry
-        waits = "until" in note  # it definitely failed, and is to be tried again
+        waits = "until" in note  # it definitely failed, and will be tried again
         account.state = "failed" if waits else "uncertain"
         if not waits:
             account.intent, account.end, account.position = entry, None, position
@@ -167,7 +173,8 @@ def _state(entry: Entry, *, is_open: bool) -> State:
 
 
 def _hear(account: Account, answers: Mapping[str, Any]) -> None:
-    """What a person said, and no attempt has recorded yet; or never will, as the code has gone on."""
+    """Take over a person's decision that no attempt has recorded yet, or never will, because the code has moved past
+    it."""
     if account.state == "uncertain":
         place = f"{account.path}?{account.note.get('tries', 1)}"
         answer = answers.get(place)
@@ -205,7 +212,7 @@ def record_of(account: Account, line: int) -> EffectRecord:
 
 
 def _fingerprint(digest: bytes) -> str:
-    """What tells these arguments from others. A short call is spelled in its digest, and is not shown in hex."""
+    """Fingerprint of the arguments. The digest of a short call spells them out, and is not shown in hex."""
     return digest.hex() if digest[:1] != SPELLED else blake2b(digest, digest_size=16).hexdigest()
 
 
@@ -213,9 +220,9 @@ def _fingerprint(digest: bytes) -> str:
 
 
 async def read_ledger(store: Store, uid: str, lines: int) -> list[EffectRecord]:
-    """Every effect of a task, those of lines it has left included."""
+    """Every effect of a task, including those of lines it has left."""
     answers = await read_answers(store, uid)
-    await least_length(store, uid, lines)  # a damaged number of lines is no number of times to look
+    await least_length(store, uid, lines)  # a damaged number of lines must not bound the search
     found: dict[object, EffectRecord] = {}
     for line in range(1, lines + 1):
         entries = (await read_readable(store, uid, line)).entries

@@ -1,8 +1,8 @@
-"""Which effects of this process are under way, and how long each of them may take.
+"""The effects of this process that are under way, and the time each of them has left.
 
-`asyncio.timeout` sets a timer for each block. Here the effects of one loop share a timer, which is set for the earliest
-moment; when it goes off, those whose time is over are cut off, and it is set for the next. Whoever ends in time
-leaves nothing in the loop's heap.
+`asyncio.timeout` sets a timer for each block. Here the effects of one loop share a timer, set for the earliest
+deadline. When it rings, the effects past their deadline are cut off, and it is set for the next one. An effect that
+ends in time leaves nothing in the loop's heap.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Limited(Struct, eq=False, kw_only=True):
         self.task.cancel()
 
     def take_back(self, before: int) -> bool:
-        """Take the cancellation of work that is late back. Whether it was the only one since the task had been
-        cancelled so often: if the code was cancelled besides, that is its own and goes on."""
+        """Take back the cancellation of an effect past its deadline. Returns whether it was the only one since the task
+        had been cancelled `before` times: if the code was cancelled besides, that cancellation stands."""
         assert self.task is not None
         self.is_late = False
         return self.task.uncancel() <= before
@@ -50,7 +50,7 @@ class Limits:
         # The loops of asyncio go by this clock, each by a function of its own.
         self.time = time.monotonic if type(loop).time is asyncio.BaseEventLoop.time else loop.time
         self.attempts: WeakValueDictionary[int, AtWork] = WeakValueDictionary()
-        self.earliest = math.inf  # when the timer goes off
+        self.earliest = math.inf  # when the timer rings
         self._timer: asyncio.TimerHandle | None = None
 
     def set_for(self, when: float) -> None:
@@ -75,7 +75,7 @@ class Limits:
 
 
 class AtWork(Struct, eq=False, weakref=True):
-    """What the effects of one attempt share."""
+    """The state that the effects of one attempt share."""
 
     limits: Limits
     boottime: Callable[[], float]

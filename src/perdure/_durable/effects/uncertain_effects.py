@@ -30,7 +30,7 @@ Choice = Literal["done", "retry", "fail"]
 
 
 class UncertainEffect(Struct, frozen=True, kw_only=True):
-    """An effect that may have happened; somebody has to look at its target, by its key."""
+    """An effect that may have happened. A person has to look at its target, by its key."""
 
     task_id: str
     name: str
@@ -43,15 +43,15 @@ class UncertainEffect(Struct, frozen=True, kw_only=True):
 
 
 class Effects:
-    """The effects whose outcome is uncertain in one namespace of one store, and settling it."""
+    """The uncertain effects in one namespace of one store, and the verbs that settle them."""
 
     def __init__(self, tasks: Tasks) -> None:
         self._tasks = tasks
         self._store = store_of(tasks)
 
     async def list(self, *, limit: int = 1000) -> Sequence[UncertainEffect]:
-        """What waits for a person, the oldest first. An effect whose process has just died is not here yet: the
-        next attempt looks first whether it can settle it by itself."""
+        """The effects that wait for a person, oldest first. An effect whose process has just died is not listed yet:
+        the next attempt first tries to settle it by itself."""
         found = await all_questions(self._store, limit=limit)
         return [
             UncertainEffect(
@@ -69,7 +69,7 @@ class Effects:
         ]
 
     async def of(self, task_id: str | Task) -> Sequence[EffectRecord]:
-        """The ledger of a task: every effect it began, in order, with its key and how it stands."""
+        """The ledger of a task: every effect it began, in order, with its key and state."""
         row = await self._row(task_id)
         return await read_ledger(self._store, row.uid, row.line)
 
@@ -81,13 +81,15 @@ class Effects:
         Raises:
             NotFound: nothing of this task is uncertain (under this key).
             InvalidInput: several are, and no key says which; or the choice does not fit.
-            Conflict: somebody was quicker; the first answer stands.
+            Conflict: another answer was first, and it stands.
         """
         store, row = self._store, await self._row(task_id)
         found = [one for one in await questions_of(store, row.id, row.uid) if one.is_about_effect]
         question = choose_question(found, task_id, store, key=key)
         if choice == "retry" and row.status in FINISHED:
-            raise InvalidInput(f"task {task_id!r} is {row.status}: nobody would try again", do="answer done or fail")
+            raise InvalidInput(
+                f"task {task_id!r} is {row.status}: it will not be tried again", do="answer done or fail"
+            )
         await answer_question(store, question, {"choice": choice, "value": value}, by=by or store.presence.acting_user)
 
     async def _row(self, task_id: str | Task) -> TaskRow:

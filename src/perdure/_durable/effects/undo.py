@@ -1,36 +1,40 @@
 """Take back what a task has done: settle what is uncertain, then undo the rest, the newest first.
 
-`undo(result, *same args)` is an effect itself: it has its own intent, key and outcome in the journal, so it is
-done once even when the process is killed inside it. What it cannot do by itself, a person is asked for.
+`undo(result, *same args)` is an effect too: it has its own intent, key and outcome in the journal, so it is done once
+even if the process is killed inside it. Where it cannot act by itself, a person is asked.
 
-An uncertain effect without an undo holds nothing up: it is looked at, and if nobody knows, it stays in the inbox.
+An uncertain effect without an undo does not hold up the others: perdure probes it, and if the outcome stays unknown, it
+remains in the inbox.
 """
 
 from __future__ import annotations
 
 import itertools
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from perdure._durable.attempt import Attempt
-from perdure._durable.effects import settling
-from perdure._durable.effects.declaration import DidNotHappen, EffectCall, Outcome, key_of, known_effect
+from perdure._durable.effects import settlement
+from perdure._durable.effects.declaration import DidNotHappen, EffectCall, EffectOutcome, key_of, known_effect
 from perdure._durable.effects.effect_walk import Walk
-from perdure._durable.effects.ledger import UNDO, Account, accounts, undo_path
+from perdure._durable.effects.ledger import UNDO, Account, accounts, not_known_to, undo_path
 from perdure._durable.journal import failure_in
 from perdure._durable.pauses import answer_to
-from perdure._ground import codec
 from perdure._ground import crash_points as crash
 from perdure._ground.bridge import drive
+from perdure._ground.encoding import codec
 from perdure._model import Entry
 from perdure._tasks import EFFECT_QUESTION
 from perdure.errors import PerdureError
 
 log = logging.getLogger("perdure.effects")
 
-# The entry that says: the function has failed with this error, and what it did is being undone.
+# The entry that says: the function failed with this error, and its effects are being undone.
 COMPENSATING = "~compensating"
 _NOTHING = codec.encode(None)
+
+Entries = Sequence[tuple[int, Entry]]
 
 
 def failure_of(attempt: Attempt) -> bytes | None:
@@ -40,7 +44,7 @@ def failure_of(attempt: Attempt) -> bytes | None:
 
 
 async def note_failure(attempt: Attempt, error: bytes) -> None:
-    """Put on disk how it failed, before the first undo: from here on the function is not run any more."""
+    """Put the failure on disk before the first undo: from here on the function does not run again."""
     attempt.record(
         Entry("result", "compensate", COMPENSATING, b"", error, at=attempt.store.clock.now_ms(), epoch=attempt.epoch)
     )
@@ -48,32 +52,32 @@ async def note_failure(attempt: Attempt, error: bytes) -> None:
     crash.place("undo.noted")
 
 
-def unknown_here(attempt: Attempt, after: int = 0) -> list[str]:
-    """Effects that would have to be undone or settled, and that this process does not know."""
-    found = _since(attempt, after)
+def unknown_here(attempt: Attempt, kept: Entries = ()) -> list[str]:
+    """Effects that must be undone or settled, and that this process does not know."""
+    found = _since(attempt, kept)
     return sorted({one.name for one in found if _is_due(one) and _call(attempt, one) is None})
 
 
-def _since(attempt: Attempt, position: int) -> list[Account]:
+def _since(attempt: Attempt, kept: Entries) -> list[Account]:
     said = {**dict.fromkeys(attempt.unwinding.asked), **attempt.answers}
-    return [account for account in accounts(attempt.entries, said) if account.position > position]
+    return not_known_to(kept, accounts(attempt.entries, said))
 
 
 def _is_due(account: Account) -> bool:
     return account.has_undo and account.state in ("done", "uncertain")
 
 
-async def take_back(attempt: Attempt, after: int = 0) -> int:
-    """Undo what the task has done (since this position); how many effects that were.
+async def take_back(attempt: Attempt, kept: Entries = ()) -> int:
+    """Undo what the task has done, but for what these entries tell of; how many effects that were.
 
     Raises:
         Paused: a person is asked, and the attempt is unwound.
     """
-    found = _since(attempt, after)
+    found = _since(attempt, kept)
     for account in found:
         if account.state == "uncertain" and not account.is_inherited:
             await _settle(attempt, account)
-    # Reading it again would cost a query: what was settled just now stands on the accounts.
+    # Reading it again would cost a query: the accounts already show what was settled just now.
     done = [account for account in found if account.state == "done" and account.has_undo]
     for account in sorted(done, key=lambda one: one.position, reverse=True):
         crash.place("undo.before")
@@ -86,25 +90,25 @@ async def take_back(attempt: Attempt, after: int = 0) -> int:
 
 
 async def _settle(attempt: Attempt, account: Account) -> None:
-    """Find out whether it happened; an effect that is to be undone is asked about, any other stays open."""
+    """Find out whether it happened. If an effect must be undone a person is asked, any other stays open."""
     call, kept = _call(attempt, account), account.intent.value
     if call is None:
         if account.has_undo:
             await _by_hand(attempt, account, f"it is uncertain, and this process knows no effect {account.name}")
         return
     args, kwargs = call.kept(kept) if kept is not None else ((), {})
-    # Without its instance a method can be neither looked after nor sent again.
+    # Without its instance a method can be neither probed nor sent again.
     can_call = kept is not None and not call.signature.is_method
     walk = _ending_walk(call, attempt, account.path, account.intent.digest, args, kwargs, "effect")
     walk.follow(account.intent)
-    await settling.may_settle(attempt, account.path, account.intent)
+    await settlement.may_settle(attempt, account.path, account.intent)
     may_send, may_ask = can_call and account.has_undo, account.has_undo
-    outcome = await settling.settle(walk, None, may_look=can_call, may_send=may_send, may_ask=may_ask)
+    outcome = await settlement.settle(walk, None, may_look=can_call, may_send=may_send, may_ask=may_ask)
     if outcome.is_open:
         return
     if outcome.again and outcome.again != "same key":
         settled = "person" if outcome.again == "a person said so" else "verify"
-        outcome = Outcome(error=DidNotHappen("it had not happened when the task was ended"), settled=settled)
+        outcome = EffectOutcome(error=DidNotHappen("it had not happened when the task was ended"), settled=settled)
     try:
         # The only way to know what a keyed target has done: by the same key it knows the call again.
         walk.again = outcome.again

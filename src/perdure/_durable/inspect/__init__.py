@@ -1,4 +1,4 @@
-"""Where a task is and which worker could carry it on, told without running anything."""
+"""Where a task is, and which worker could carry it on. Nothing is run to find out."""
 
 from perdure._ground.lazy_door import lazy_door
 
@@ -22,7 +22,8 @@ __getattr__ = lazy_door(
             "without_data",
         ),
         "task_account": ("TaskAccount", "account_of", "stored_bytes"),
-        "where_report": ("Where", "where", "who_works_on"),
+        "task_call": ("TaskCall", "call_of_task"),
+        "where_report": ("Where", "shown_arguments", "where", "who_works_on"),
     },
     modules=("task_account",),
 )

@@ -1,4 +1,4 @@
-"""Where a task is and which worker could carry it on, told without running anything.
+"""Where a task is, and which worker could carry it on. Nothing is run to find out.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """
@@ -20,7 +20,8 @@ from perdure._durable.inspect.situation import (
     without_data,
 )
 from perdure._durable.inspect.task_account import TaskAccount, account_of, stored_bytes
-from perdure._durable.inspect.where_report import Where, where, who_works_on
+from perdure._durable.inspect.task_call import TaskCall, call_of_task
+from perdure._durable.inspect.where_report import Where, shown_arguments, where, who_works_on
 from perdure._durable.inspect import task_account
 __all__ = [
     "FunctionInfo",
@@ -43,7 +44,10 @@ __all__ = [
     "TaskAccount",
     "account_of",
     "stored_bytes",
+    "TaskCall",
+    "call_of_task",
     "Where",
+    "shown_arguments",
     "where",
     "who_works_on",
     "task_account",

@@ -67,7 +67,7 @@ async def read_functions(store: Store) -> list[FunctionInfo]:
 
 
 def _told(knows: str | None) -> list[tuple[str, int, list[str], dict[str, Any] | None]]:
-    """What a worker says it knows. Older workers announce no schemas; a row that cannot be read announces nothing."""
+    """What a worker has announced. Older workers announce no schemas; an unreadable row announces nothing."""
     try:
         said = json.loads(knows or "{}")
         schemas = {(str(one[0]), int(one[1])): one[2] for one in said.get("takes") or ()}

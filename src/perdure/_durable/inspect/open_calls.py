@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from perdure._durable.control import BEGUN
 from perdure._durable.effects import shown_of
 from perdure._durable.journal import failure_in, shown_data
-from perdure._ground import codec
 from perdure._ground.clock import moment
-from perdure._ground.known_secrets import redact
+from perdure._ground.encoding import codec
+from perdure._ground.secrets.known_secrets import redact
 from perdure._ground.traceback_text import place_in
 from perdure._model import Entry, name_of, scope_of
 from perdure._tasks import Question
@@ -48,18 +49,22 @@ def open_calls(
     at_work: int | None,
     until: Mapping[int, datetime] | None = None,
 ) -> list[CallFrame]:
-    """The calls under way. `at_work` is the epoch of the attempt at work, if there is one. `until` gives, for the epoch
-    of an attempt whose process may still run its effect, the moment after which that is certainly over."""
+    """The calls under way. `at_work` is the epoch of the running attempt, if there is one. `until` maps the epoch of an
+    attempt whose process may still run its effect to the moment after which that effect is certainly over."""
     asked = {question.path.rpartition("?")[0]: question for question in questions}
     ended = {entry.path for entry in entries if entry.kind != "intent"}
     found: dict[str, CallFrame] = {}
+    effects: set[str] = set()
     for entry in entries:
         if entry.op == BEGUN and entry.epoch > 0 and (path := entry.path.removesuffix(f"|{BEGUN}")) not in ended:
-            found[path] = _begun(path, entry, at_work)
+            begun = _begun(path, entry, at_work)
+            found[path] = replace(found[path], stack=begun.stack) if path in effects else begun
         elif entry.kind == "intent" and entry.path not in ended:
             before = found.get(entry.path)
             question = asked.get(entry.path)
             found[entry.path] = _intended(entry, at_work, before, question, (until or {}).get(entry.epoch))
+            if _is_effect(entry):
+                effects.add(entry.path)
     for question in questions:
         if not question.is_left:
             found[question.path] = _asked(question)
@@ -80,12 +85,15 @@ def _begun(path: str, entry: Entry, at_work: int | None) -> CallFrame:
     )
 
 
+def _is_effect(entry: Entry) -> bool:
+    return entry.op.partition(".")[0] == "effect"
+
+
 def _intended(
     entry: Entry, at_work: int | None, before: CallFrame | None, question: Question | None, until: datetime | None
 ) -> CallFrame:
     note = entry.note or {}
-    is_effect = entry.op.partition(".")[0] == "effect"
-    is_known = not is_effect or (entry.epoch == at_work and question is None)
+    is_known = not _is_effect(entry) or (entry.epoch == at_work and question is None)
     failure = failure_in(entry)
     why = redact(str(question.details.get("why") or "")) if question is not None else str(failure)
     trace = str(question.details.get("traceback") or "") if question is not None else failure.traceback
@@ -93,7 +101,7 @@ def _intended(
         name=name_of(entry.path),
         scope=scope_of(entry.path),
         path=entry.path.removeprefix("|"),
-        call=shown_of(entry) if is_effect else str(note.get("shown") or (before.call if before else "")),
+        call=shown_of(entry) if _is_effect(entry) else str(note.get("shown") or (before.call if before else "")),
         state="under way" if is_known else "uncertain",
         since=moment(entry.at),
         note=f"try {note.get('tries') or 1}",
@@ -117,8 +125,6 @@ def _asked(question: Question) -> CallFrame:
 
 
 def _with_returned(call: CallFrame, entries: Sequence[Entry]) -> CallFrame:
-    from msgspec.structs import replace
-
     own = [entry for entry in entries if entry.kind == "result" and scope_of(entry.path) == call.scope]
     return replace(call, returned=last_returned([entry for entry in own if entry.op != BEGUN]))
 

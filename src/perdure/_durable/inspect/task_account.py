@@ -1,4 +1,4 @@
-"""What a task has cost and saved, read from its journal without running anything."""
+"""The cost and the savings of a task, read from its journal. Nothing is run."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from perdure._durable.journal import read_line
 from perdure._durable.models import ModelCall, Savings, Spent, model_calls, savings_in, savings_of, spent_in
 from perdure._durable.streams import HasTasks, row_of, store_behind
 from perdure._model import FINISHED
-from perdure._store import EventRow, Store
+from perdure._store import EventRow, Store, TaskRow
 from perdure._tasks import Task, Tasks
+
+AFTER_THE_END = 100  # events that a finished task can have after its end: archived, pinned, looked at by its owner
 
 
 class TaskAccount(Struct, frozen=True, kw_only=True):
-    """What a task has cost, and what it did not have to pay again."""
+    """The cost of a task, and what it did not have to pay again."""
 
     spent: Spent
     saved: Savings
@@ -21,19 +23,26 @@ class TaskAccount(Struct, frozen=True, kw_only=True):
 
 
 async def account_of(app: HasTasks | Tasks | Store, task_id: str | Task) -> TaskAccount:
-    """What a task has spent and saved: for `perdure where` and `perdure show`.
+    """The cost and savings of a task, for `perdure where` and `perdure show`.
 
-    `saved` of a finished task is what its last attempt did not repeat; of any other, what the next one will not.
+    `saved` of a finished task is what its last attempt did not repeat, which is nothing if it had one attempt; of any
+    other task, what the next attempt will not repeat.
     """
     store = store_behind(app)
     row = await row_of(store, task_id)
     entries = [entry for _, entry in await read_line(store, row.uid, row.line)]
-    saved = None
-    if row.status in FINISHED:
-        events = await store.query("read_events", uid=row.uid, after=row.event_count - 1, limit=1)
-        for found in events:
-            saved = savings_in(store.unseal(row.uid, "event", EventRow(*found).body))
-    return TaskAccount(spent=spent_in(entries), saved=saved or savings_of(entries), calls=model_calls(entries))
+    saved = await _saved_by_the_last_attempt(store, row) if row.status in FINISHED else savings_of(entries)
+    return TaskAccount(spent=spent_in(entries), saved=saved, calls=model_calls(entries))
+
+
+async def _saved_by_the_last_attempt(store: Store, row: TaskRow) -> Savings:
+    """What the end of a task says about it. Other events may have come after the end."""
+    after = max(0, row.event_count - AFTER_THE_END)
+    events = await store.rows(EventRow, "read_events", uid=row.uid, after=after, limit=AFTER_THE_END)
+    for found in reversed(events):
+        if found.kind in ("completed", "failed", "cancelled"):
+            return savings_in(store.unseal(row.uid, "event", found.body)) or Savings()
+    return Savings()
 
 
 async def stored_bytes(app: HasTasks | Tasks | Store, task_id: str) -> int:

@@ -16,12 +16,13 @@ from perdure._durable.effects import may_run_until
 from perdure._durable.inspect.open_calls import CallFrame, last_returned, open_calls
 from perdure._durable.inspect.situation import decide, gather, with_journal
 from perdure._durable.journal import MARKS, read_readable, without_bytes, without_failed
-from perdure._ground import codec, envelope
 from perdure._ground.clock import moment
+from perdure._ground.encoding import codec
 from perdure._ground.ids import is_proven_dead
-from perdure._ground.known_secrets import redact, redact_value
+from perdure._ground.secrets import envelope
+from perdure._ground.secrets.known_secrets import redact, redact_value
 from perdure._model import FINISHED, Entry, Progress, Situation, TaskRecord, name_of
-from perdure._store import CallRow, Store
+from perdure._store import CallRow, ChildRow, Store
 from perdure._tasks import Tasks, blockers, current_row, questions_of, read_holder, store_of
 from perdure.errors import PerdureError
 
@@ -49,7 +50,7 @@ class Where(Struct, frozen=True, kw_only=True):
     amount: str = ""  # 9/10
     holder: str = ""  # the process that works on it; "" when there is none
     dead: str = ""  # the process that worked on it and died without giving it back
-    unseen: str = ""  # what may have been under way without a trace when its attempt was interrupted
+    unseen: str = ""  # calls that may have been under way unrecorded when its attempt was interrupted
     attempts: int = 0
     situation: Situation
     next: str = ""  # what happens next, or what ends its situation
@@ -62,7 +63,7 @@ class Where(Struct, frozen=True, kw_only=True):
 
 
 async def where(tasks: Tasks, id: str, *, depth: int = 8) -> Where:
-    """What a task is doing, or was in the middle of; with its open children, so many generations deep.
+    """What a task is doing, or was in the middle of; with its open children, down to `depth` generations.
 
     Raises:
         NotFound: there is no such task.
@@ -86,7 +87,7 @@ async def where(tasks: Tasks, id: str, *, depth: int = 8) -> Where:
         status=record.status,
         situation=found,
         function=call[0].function if call else None,
-        arguments=_arguments(store, task.uid, call[0].arguments) if call else None,
+        arguments=shown_arguments(store, task.uid, call[0].arguments) if call else None,
         done=len(ends),
         last=name_of(ends[-1].path) if ends else "",
         last_path=ends[-1].path.removeprefix("|") if ends else "",
@@ -116,8 +117,8 @@ async def where(tasks: Tasks, id: str, *, depth: int = 8) -> Where:
 async def _children(tasks: Tasks, uid: str, depth: int) -> list[Where]:
     if depth < 1:
         return []
-    rows = await store_of(tasks).query("children_of", uid=uid)
-    open_ = [id for _, id, status in rows if status not in FINISHED]
+    children = await store_of(tasks).rows(ChildRow, "children_of", uid=uid)
+    open_ = [child.id for child in children if child.status not in FINISHED]
     return [await where(tasks, id, depth=depth - 1) for id in open_[:_MOST_CHILDREN]]
 
 
@@ -127,7 +128,7 @@ def _amount(progress: Progress | None) -> str:
     return f"{progress.done:,}" if progress.total is None else f"{progress.done:,}/{progress.total:,}"
 
 
-def _arguments(store: Store, uid: str, sealed: bytes) -> Any:
+def shown_arguments(store: Store, uid: str, sealed: bytes) -> Any:
     """The arguments for people to look at, without secrets. Of unknown classes, their fields."""
     try:
         named = codec.decode(envelope.unseal(sealed, kind="arguments", bound_to=uid, ring=store.ring))
@@ -137,7 +138,7 @@ def _arguments(store: Store, uid: str, sealed: bytes) -> Any:
 
 
 def _unseen(record: TaskRecord, frames: Sequence[CallFrame], ends: Sequence[Entry], dead: str) -> str:
-    """What is known of an interrupted attempt without a call under way: an effect would have left its intent."""
+    """What is known about an interrupted attempt without a call under way: an effect would have left its intent."""
     was_cut_off = bool(dead) or (bool(record.attempts) and record.attempts[-1].ended.startswith(_CUT_OFF))
     if record.status != "running" or frames or not was_cut_off:
         return ""
@@ -149,7 +150,7 @@ def _unseen(record: TaskRecord, frames: Sequence[CallFrame], ends: Sequence[Entr
 
 
 async def who_works_on(store: Store, uid: str) -> tuple[str, str]:
-    """The process that works on the task, and the one that did and is proven dead: one of them, or neither."""
+    """The process that works on the task, and the last one if it is proven dead. At most one of them is not None."""
     holder = await read_holder(store, uid)
     if holder.is_free or holder.process is None:
         return "", ""

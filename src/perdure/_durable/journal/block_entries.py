@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from perdure._ground import codec
+from perdure._ground.encoding import codec
 from perdure._model import Entry
 from perdure._replay import LOOSE
 
@@ -30,7 +30,7 @@ def block_of(entry: Entry) -> Block | None:
 
 
 def without_lost(entries: list[tuple[int, Entry]]) -> list[tuple[int, Entry]]:
-    """The entries without those of blocks that are run again; what they cost was spent all the same."""
+    """The entries without those of blocks that run again; their cost was spent all the same."""
     gone: dict[Block, int] = {}
     for position, entry in entries:
         if entry.op == LOST and entry.value is not None:

@@ -17,7 +17,7 @@ from perdure._durable.journal.journal_reader import failure_in
 from perdure._durable.journal.outline import start_of
 from perdure._durable.journal.shown_values import shown_call, shown_data, whole_value, without_bytes
 from perdure._ground.clock import moment
-from perdure._ground.known_secrets import redact, redact_value
+from perdure._ground.secrets.known_secrets import redact, redact_value
 from perdure._model import Entry, name_of, scope_of
 from perdure._replay import arguments_in
 from perdure.errors import PerdureError
@@ -40,7 +40,7 @@ class CallTry(Struct, frozen=True, kw_only=True):
 
 
 class CallMark(Struct, frozen=True, kw_only=True):
-    """What was noted while a call ran: progress, a stream's pieces, a model's cost."""
+    """A mark noted while a call ran: progress, a stream's pieces, a model's cost."""
 
     position: int
     kind: str
@@ -49,9 +49,9 @@ class CallMark(Struct, frozen=True, kw_only=True):
 
 
 class JournalCall(Struct, frozen=True, kw_only=True):
-    """One call of a durable function. What follows `parent` is there only for a call that was asked for alone."""
+    """One call of a durable function. The fields after `parent` are filled only when the call was requested alone."""
 
-    position: int  # of its last entry; 0 for a pause that has no entry yet
+    position: int  # of its last entry; 0 for a pause without an entry yet
     path: str  # its scope, its name, and its number among calls of that name there: fetch#2
     name: str
     op: str  # step, effect, child, pause, now, …
@@ -63,7 +63,7 @@ class JournalCall(Struct, frozen=True, kw_only=True):
     returned: str = ""  # what it returned, on one line
     error: CallError | None = None
     scope: str = ""
-    parent: str | None = None  # the path of the call in whose body this one was made
+    parent: str | None = None  # the path of the call whose body made this one
     arguments: Any = None  # {"args": […], "kwargs": {…}}; None if the journal does not keep them
     value: Any = None
     key: str = ""  # of an effect
@@ -150,7 +150,7 @@ def _value(entry: Entry) -> Any:
 
 
 def _failed_tries(call: EntriesOf) -> list[CallTry]:
-    """The tries whose failure an intent tells of."""
+    """The tries whose failure an intent records."""
     found = []
     for entry in (call.intent, *(call.later or ())):
         error = _error(entry) if entry is not None else None

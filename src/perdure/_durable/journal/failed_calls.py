@@ -1,14 +1,14 @@
-"""Try a durable function again after it has failed: calls that failed are made anew, what was done stays done.
+"""Try a durable function again after it has failed: failed calls are made again, finished ones stay done.
 
-A replay meets what is recorded, also an error, so a function that has failed would fail in the same way for ever. When
-one fails, it is therefore noted which entries led to that, and an attempt after it does not read them:
+A replay reads every recorded entry, including errors, so a function that failed would fail in the same way for ever. So
+when one fails, the entries that led to the failure are noted, and later attempts skip them:
 
-    the calls whose errors it failed with, or, if that cannot be told, the failures since its last success;
+    the calls whose errors it failed with, or, if those are not known, the failures since its last success;
     other calls of the same moment that failed or were cut off by it, as the others of a TaskGroup are;
-    what the code did about the failure before it gave up, as in `except` and `finally`.
+    the code's own handling of the failure before it gave up, as in `except` and `finally`.
 
-Nothing of that may be an effect that happened: then the function is not tried again. Nor is it after what a person
-decided, or with an effect that is uncertain: that would end in the same way.
+None of these may be an effect that happened: then the function is not tried again. It is not tried again after a
+person's decision either, or with an uncertain effect: it would end in the same way.
 
 Which entries those are is decided here, without looking anywhere. An error carries the bytes it was made from, so that
 it is known again when the function raises it.
@@ -19,21 +19,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from perdure._durable.values import recorded_as
-from perdure._ground import codec
+from perdure._ground.encoding import codec
 from perdure._model import Entry, scope_of
 from perdure._replay import UNCOUNTED
 
 AGAIN = "again"
-# Calls that are worth another try. What a person said, or a limit that was reached, stays.
+# Calls that are worth another try. A person's answer, or a limit that was reached, stays.
 _CALLS = frozenset({"step", "inline", "effect", "effect.inline", "child", "streamed", "memory"})
-# Neither a success nor a failure: they say how the code was told of one.
+# Neither a success nor a failure: they record how the code was told of one.
 _SIGNS = frozenset({"timeout"})
 
 Entries = Sequence[tuple[int, Entry]]
 
 
 def errors_in(error: BaseException) -> set[bytes]:
-    """What the errors were made from that this one is, holds, or was raised because of."""
+    """The recorded errors that this exception is, contains, or was caused by."""
     found: set[bytes] = set()
     seen: set[int] = set()
     waiting: list[BaseException | None] = [error]
@@ -73,7 +73,7 @@ def to_forget(entries: Entries, fatal: set[bytes]) -> list[int] | None:
             forgotten.add(position)
     paths = {entry.path for position, entry in calls if position in forgotten}
     tries = {position for position, entry in entries if entry.kind == "intent" and entry.path in paths}
-    # What layers of memory were answered in calls that are made anew.
+    # Answers of memory layers in calls that are made again.
     tries |= {position for position, entry in entries if entry.op == "memory" and scope_of(entry.path) in paths}
     return sorted(forgotten | tries)
 

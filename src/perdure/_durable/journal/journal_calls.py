@@ -1,8 +1,8 @@
 """Put the entries of a journal together to calls: one for each that ended, and one for each that has not.
 
-A call has one entry or several: an effect's intent and its outcome, a step's tries, marks of progress. It stands where
-its last entry does, which for a call that ended is where the code got its result. A call that failed and was made anew
-ended twice, and is two calls here. Pure.
+A call has one entry or several: an effect's intent and its outcome, a step's tries, marks of progress. Its position is
+that of its last entry; for a call that has ended, that is where the code got its result. A call that failed and was
+made again ended twice, and is two calls here. Pure.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class EntriesOf(Struct):
 
     @property
     def op(self) -> str:
-        """What sort of call it is, in one word."""
+        """The sort of a call, in one word."""
         last = self.last
         return "step" if last.op in (_TRY, _BEGUN) else last.op.partition(".")[0]
 
@@ -78,7 +78,7 @@ class EntriesOf(Struct):
     @property
     def said(self) -> str:
         """The call with its arguments, if one of its entries says so."""
-        from perdure._ground import codec
+        from perdure._ground.encoding import codec
 
         for entry in (self.intent, self.last):
             if entry is not None and entry.note and entry.note.get("shown"):
@@ -146,16 +146,16 @@ def calls_in(entries: Iterable[tuple[int, Entry]]) -> list[EntriesOf]:
     return sorted(found, key=attrgetter("position"))
 
 
-# ── how a call stands ────────────────────────────────────────────────────────────────────────────
+# ── the state of a call ──────────────────────────────────────────────────────────────────────────
 
 
 class Standing(Struct):
-    """What is known of a task beside its journal: who works on it, and what was asked and answered."""
+    """What is known about a task beside its journal: who works on it, its questions and their answers."""
 
     at_work: int = -1  # the epoch of the attempt at work; -1 if there is none
     asked: dict[str, int] = field(default_factory=dict)  # pauses that wait for their end, and since when
     doubted: set[str] = field(default_factory=set)  # effects that a person is asked about
-    choices: dict[str, str] = field(default_factory=dict)  # effects whose outcome was told by a person
+    choices: dict[str, str] = field(default_factory=dict)  # effects whose outcome a person gave
 
     def ask(self, path: str, at: int) -> None:
         """A pause waits for its end."""
@@ -188,11 +188,11 @@ class Standing(Struct):
         return "uncertain" if choice is None else "done" if choice == "done" else "raised"
 
     def waiting(self) -> list[EntriesOf]:
-        """The pauses that wait for their end. They have no entry yet, and their position is 0."""
+        """The pauses that have not ended. They have no entry yet, and their position is 0."""
         return [EntriesOf(path, 0, Entry("intent", name_of(path), path, b"", at=at)) for path, at in self.asked.items()]
 
 
 def depth_of(path: str) -> int:
-    """How many scopes and calls are around this one."""
+    """How many scopes and calls enclose this one."""
     scope = scope_of(path)
     return scope.count("/") + scope.count("|") if scope else 0

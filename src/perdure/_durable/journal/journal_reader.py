@@ -1,7 +1,7 @@
 """Read a task's journal from the store: a line of it, what can be read of a damaged one, how calls failed.
 
-A function that failed is not to meet the failed calls again, nor the entries of a transaction that was lost:
-`read_entries` leaves both out. Which entries those are is decided in failed_calls.py and block_entries.py.
+A function that failed must not read its failed calls again, nor the entries of a lost transaction: `read_entries`
+leaves both out. failed_calls.py and block_entries.py decide which entries those are.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from msgspec import DecodeError
 
 from perdure._durable.journal.block_entries import without_lost
 from perdure._durable.journal.failed_calls import AGAIN, remembered
-from perdure._ground import codec, envelope
-from perdure._ground.known_secrets import redact
+from perdure._ground.encoding import codec
+from perdure._ground.secrets import envelope
+from perdure._ground.secrets.known_secrets import redact
 from perdure._model import Entry, decode_entry, missing_in, open_entry
 from perdure._store import AttemptRow, CallRow, PauseRow, Row, Store, TaskRow
 from perdure.errors import JournalDamaged, RecordDamaged
 
-# How an attempt ended whose function raised, whatever followed from that.
+# How an attempt ended whose function raised, whatever the consequence was.
 FAILED = ("failed", "error: ")
 
 
 class Failure(NamedTuple):
-    """How a call failed, as its entries tell it: the kind of its exception, its message, where it was raised."""
+    """How a call failed, as recorded in its entries: the kind of its exception, its message, where it was raised."""
 
     type: str = ""
     message: str = ""
@@ -36,7 +37,7 @@ class Failure(NamedTuple):
 
 
 def failure_in(entry: Entry | None) -> Failure:
-    """What this entry says of a failure: its own, or, in an intent, that of the try before."""
+    """The failure in this entry: its own, or, in an intent, that of the try before."""
     if entry is None:
         return Failure()
     if entry.error is not None:
@@ -48,7 +49,7 @@ def failure_in(entry: Entry | None) -> Failure:
 
 
 async def least_length(store: Store, uid: str, line: int) -> int:
-    """How many entries a line has had at least. To be asked before its entries are: meanwhile there may be more.
+    """A lower bound of a line's number of entries. Ask before reading its entries: more can be added meanwhile.
 
     Raises:
         RecordDamaged: this is the task's line, as its row says, and its journal ends on another one.
@@ -70,7 +71,7 @@ async def require_line(store: Store, uid: str, call: CallRow, line: int, task_id
     end = call.line
     if end == line or not end:
         return
-    now = TaskRow(*(await store.query("get_task_by_uid", uid=uid))[0])
+    (now,) = await store.rows(TaskRow, "get_task_by_uid", uid=uid)
     again = await store.rows(CallRow, "get_call", uid=uid)
     if now.line != line or not again or again[0].line != end:
         return  # it is a line that the task has left, or leaves just now
@@ -100,12 +101,12 @@ async def read_line(store: Store, uid: str, line: int) -> list[tuple[int, Entry]
     try:
         return opened(store, uid, rows, least=least)
     except JournalDamaged as damaged:
-        found = await store.query("get_task_by_uid", uid=uid)
-        raise JournalDamaged(TaskRow(*found[0]).id, damaged.position, damaged.problem) from None
+        (row,) = await store.rows(TaskRow, "get_task_by_uid", uid=uid)
+        raise JournalDamaged(row.id, damaged.position, damaged.problem) from None
 
 
 def opened(store: Store, uid: str, rows: Sequence[Row], task_id: str = "", least: int = 0) -> list[tuple[int, Entry]]:
-    """Rows of read_journal, with the entries that are in them; `least`: so far the line has come.
+    """Rows of read_journal with their decoded entries; `least`: the line has at least so many entries.
 
     Raises:
         JournalDamaged: one of them cannot be read, or is missing.
@@ -125,7 +126,7 @@ def opened(store: Store, uid: str, rows: Sequence[Row], task_id: str = "", least
 
 
 class Readable(NamedTuple):
-    """What can be read of a line of the journal, and the positions of what cannot or is missing, with the reason."""
+    """The readable entries of a journal line, and the positions of damaged or missing ones, with the reason."""
 
     entries: list[tuple[int, Entry]]
     damaged: list[tuple[int, str]]
@@ -172,11 +173,11 @@ async def without_failed(store: Store, uid: str, entries: list[tuple[int, Entry]
     entries = without_lost(entries)
     if all(entry.op != AGAIN for _, entry in entries):
         return entries
-    attempts = [AttemptRow(*row) for row in await store.query("read_attempts", uid=uid)]
+    attempts = await store.rows(AttemptRow, "read_attempts", uid=uid)
     return remembered(entries, [attempt.number for attempt in attempts if attempt.ended.startswith(FAILED)])
 
 
 async def read_answers(store: Store, uid: str) -> dict[str, Any]:
-    """How a task's questions were answered, by the path they were asked at; None: not yet."""
+    """The answers to a task's questions, by the path where they were asked; None: not answered yet."""
     rows = await store.rows(PauseRow, "read_pauses", uid=uid)
     return {row.path: None if row.answer is None else store.unseal(uid, "answer", row.answer) for row in rows}

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from msgspec import Struct
 
 from perdure._durable.journal.journal_calls import LETTERS, EntriesOf, Gathering, Standing, depth_of
-from perdure._ground.known_secrets import redact
+from perdure._ground.secrets.known_secrets import redact
 from perdure._model import Entry, name_of
 from perdure._store import AttemptRow
 
@@ -50,7 +50,7 @@ class OutlineMark(Struct, frozen=True, kw_only=True):
 
 
 class Bins(Struct, frozen=True, kw_only=True):
-    """How many calls began in each stretch of `every` milliseconds."""
+    """The number of calls that began in each bin of `every` milliseconds."""
 
     every: int
     count: Sequence[int]
@@ -101,7 +101,7 @@ class _Table:
 
 
 class OutlineDraft:
-    """An outline while entries come in."""
+    """An outline that is being filled, entry by entry."""
 
     def __init__(self) -> None:
         self._gathering = Gathering()
@@ -204,7 +204,7 @@ def start_of(call: EntriesOf) -> int:
 
 
 def _starts(calls: Sequence[EntriesOf], attempts: Sequence[AttemptRow]) -> list[int]:
-    """When each began; one that does not say so began with the one before it."""
+    """The start of each call; without one of its own, that of the call before it."""
     found, before = [], attempts[0].started_at if attempts else 0
     for call in calls:
         before = start_of(call) or before

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from perdure._ground import codec
+from perdure._ground.encoding import codec
 from perdure._ground.exception_text import without_breaks
-from perdure._ground.known_secrets import redact, redact_value
+from perdure._ground.secrets.known_secrets import redact, redact_value
 from perdure._model import Entry, name_of
 from perdure._replay import arguments_in
 from perdure.errors import PerdureError

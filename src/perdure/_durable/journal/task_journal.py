@@ -1,8 +1,8 @@
 """`app.journal`: look at what a durable function has done, without its code.
 
 An outline has every call of a line, as columns. A page has some calls, each on one line. `entry` has one call whole.
-Each reads and decodes what was asked for: a page does not read the line before it, and a large value is decoded only
-where it is shown. An entry that cannot be read is a call whose state is `damaged`; the rest is shown as it is.
+Each reads and decodes only what was requested: a page does not read the line before it, and a large value is decoded
+only where it is shown. An entry that cannot be read is a call whose state is `damaged`; the rest is shown as it is.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from perdure._durable.journal.call_view import Damage, JournalCall, shown_as, sh
 from perdure._durable.journal.journal_calls import MARKS, CallState, EntriesOf, Standing, calls_in
 from perdure._durable.journal.journal_reader import least_length, read_readable, readable_of
 from perdure._durable.journal.outline import JournalLine, Outline, OutlineDraft
-from perdure._ground import envelope
 from perdure._ground.bridge import Nap
 from perdure._ground.ids import check_id, is_proven_dead
+from perdure._ground.secrets import envelope
 from perdure._model import CARRIED, FINISHED, Entry, Page, decode_entry, open_entry, scope_of
 from perdure._replay import arguments_in
-from perdure._store import AttemptRow, PauseRow, Row, Store, TaskRow
+from perdure._store import AttemptRow, JournalRow, LineRow, PauseRow, Store, TaskRow
 from perdure._tasks import Task, Tasks, current_row, find_row, read_holder, store_of
 from perdure.errors import InvalidInput, NotFound, RecordDamaged
 
@@ -49,11 +49,11 @@ class JournalNews(Struct, frozen=True, kw_only=True):
     calls: Sequence[JournalCall]
     line: int
     upto: int  # position
-    more: bool  # there may be more at once
+    more: bool  # there may be more
 
 
 class Journal:
-    """What durable functions have done. A task is given by its id."""
+    """The calls of durable functions. A task is given by its id."""
 
     def __init__(self, tasks: Tasks) -> None:
         self._store = store_of(tasks)
@@ -69,11 +69,11 @@ class Journal:
         draft, is_damaged, is_whole, after = OutlineDraft(), False, True, 0
         least = await self._least(place)
         while rows := await self._rows(place, after, _ROWS):
-            is_whole = is_whole and rows[0][0] == after + 1 and rows[-1][0] == after + len(rows)
+            is_whole = is_whole and rows[0].position == after + 1 and rows[-1].position == after + len(rows)
             entries, damage = _opened(store, uid, rows)
             draft.add(entries)
             is_damaged = is_damaged or bool(damage)
-            after = rows[-1][0]
+            after = rows[-1].position
             if len(rows) < _ROWS:
                 break
         damaged: list[int] = []
@@ -96,12 +96,12 @@ class Journal:
     ) -> Page[JournalCall]:
         """Calls in the order of their positions, each on one line. The page's cursor is the `after` of the next one.
 
-        `kind` is a sort of call (step, effect, …), `state` how calls stand, and `text` a part of their line. With one
-        of these a page can be short, and have a cursor all the same: it looks at 20,000 entries at most.
+        `kind` is a sort of call (step, effect, …), `state` selects calls by state, and `text` must be part of their
+        line. With one of these a page can be short and still have a cursor: it looks at 20,000 entries at most.
 
         Raises:
-            NotFound: there is no such task, or no such line.
-            InvalidInput: the limit, or what is asked for, is not valid.
+            NotFound: the task or the line does not exist.
+            InvalidInput: the limit or another argument is not valid.
         """
         _check_page(after, limit, state)
         place = await self._place(task, line)
@@ -122,7 +122,7 @@ class Journal:
                 return _cut(found, limit)
             if is_last:
                 return Page(found, None)
-            after, looked = rows[-1][0], looked + len(rows)
+            after, looked = rows[-1].position, looked + len(rows)
         return Page(found, str(after))
 
     async def entry(self, task: str | Task, line: int | None, position: int) -> JournalCall:
@@ -145,7 +145,7 @@ class Journal:
         entries = await _Reading(store, place, 0).entries_of(path)
         calls = calls_in(one for one in entries if one[1].path in (path, f"{path}|begun"))
         call = next((call for call in calls if call.position >= position), None)
-        if call is None:  # a mark that belongs to no call
+        if call is None:  # a mark without a call
             call = EntriesOf(path or asked.path, position, asked)
         return shown_whole(call, await self._standing(place), entries)
 
@@ -164,8 +164,8 @@ class Journal:
     async def tail(self, task: str | Task, line: int | None = None, after: int = 0) -> AsyncIterator[JournalCall]:
         """Each call when its entries are committed, by whichever process, until the task ends or begins a new line.
 
-        A call with several entries comes several times, in the state it is in then. To go on after an interruption,
-        give the last position.
+        A call with several entries is yielded several times, in its state at that moment. To continue after an
+        interruption, pass the last position.
 
         Raises:
             NotFound: there is no such task, or no such line.
@@ -185,8 +185,9 @@ class Journal:
             await Nap(_LOOK_SECONDS)
 
     async def since(self, task: str | Task, line: int, after: int, *, limit: int = 500) -> JournalNews:
-        """The calls whose entries follow a position of a line. Who asks again with `line` and `upto` of each answer
-        gets every entry once, also across rollbacks: behind the last entry of a line that has ended comes the next one.
+        """The calls whose entries follow a position of a line. A caller that passes the `line` and `upto` of each
+        answer to the next call gets every entry once, also across rollbacks: after the last entry of a line that has
+        ended, the next line follows.
 
         Raises:
             NotFound: there is no such task, or no such line.
@@ -204,8 +205,8 @@ class Journal:
             NotFound: there is no such task.
         """
         row = (await self._place(task, None)).row
-        found = await self._store.query("read_lines", uid=row.uid, limit=1)
-        return (found[0][0], found[0][2]) if found and found[0][0] == row.line else (row.line, 0)
+        newest = await self._store.row(LineRow, "read_lines", uid=row.uid, limit=1)
+        return (row.line, newest.last if newest is not None and newest.line == row.line else 0)
 
     async def _news(self, place: _Place, after: int, limit: int) -> JournalNews:
         rows = await self._rows(place, after, limit)
@@ -216,7 +217,7 @@ class Journal:
         calls = [shown_as(call, standing) for call in calls_in(entries)]
         calls += [unreadable(position, why) for position, why in damaged]
         calls.sort(key=attrgetter("position"))
-        return JournalNews(calls=calls, line=place.line, upto=rows[-1][0], more=len(rows) == limit)
+        return JournalNews(calls=calls, line=place.line, upto=rows[-1].position, more=len(rows) == limit)
 
     # ── reading ─────────────────────────────────────────────────────────────────────────────────
 
@@ -234,11 +235,12 @@ class Journal:
             raise NotFound("line", str(line), store.place, do=f"the journal of {row.id!r} has {row.line:,}")
         return _Place(row, line)
 
-    def _rows(self, place: _Place, after: int, limit: int) -> Awaitable[list[Row]]:
-        return self._store.query("read_journal_page", uid=place.row.uid, line=place.line, after=after, limit=limit)
+    def _rows(self, place: _Place, after: int, limit: int) -> Awaitable[list[JournalRow]]:
+        asked = {"uid": place.row.uid, "line": place.line, "after": after, "limit": limit}
+        return self._store.rows(JournalRow, "read_journal_page", **asked)
 
     async def _least(self, place: _Place) -> int:
-        """How many entries the line has had at least. To be asked before its entries are.
+        """A lower bound of the line's number of entries. Ask before reading its entries.
 
         Raises:
             RecordDamaged: the journal ends on another line than the task's row says.
@@ -281,17 +283,17 @@ class _Reading:
         self._store, self._uid, self._line, self._least = store, place.row.uid, place.line, least
         self._damaged: list[tuple[int, str]] | None = None
 
-    async def calls(self, rows: Sequence[Row], after: int, *, is_last: bool) -> list[EntriesOf | Damage]:
-        """The calls that stand at these rows, which follow `after`."""
+    async def calls(self, rows: Sequence[JournalRow], after: int, *, is_last: bool) -> list[EntriesOf | Damage]:
+        """The calls of these rows, which follow `after`."""
         entries, damage = _opened(self._store, self._uid, rows)
         found: list[EntriesOf | Damage] = []
         calls = calls_in(entries)
         unended = {call.path for call in calls if not call.has_ended}
         if unended and not is_last:
-            unended -= await self._end_later(unended, rows[-1][0])
+            unended -= await self._end_later(unended, rows[-1].position)
         await self._look_back([call for call in calls if call.is_effect and call.intent is None], after)
         found += [call for call in calls if call.has_ended or call.path in unended]
-        last = rows[-1][0] if rows else after
+        last = rows[-1].position if rows else after
         is_whole = [position for position, _ in rows] == list(range(after + 1, after + 1 + len(rows)))
         if damage or not is_whole or (is_last and last < self._least):
             found += [
@@ -305,7 +307,7 @@ class _Reading:
         return [Damage(position, why) for position, why in self._damaged]
 
     async def _end_later(self, paths: set[str], after: int) -> set[str]:
-        """Those of the calls whose end stands further on in the line."""
+        """The calls among these whose end is further on in the line."""
         found: set[str] = set()
         async for _, entry in self._with(paths, after):
             if entry.kind != "intent" and entry.op not in MARKS and entry.path in paths:
@@ -315,7 +317,7 @@ class _Reading:
         return found
 
     async def _look_back(self, calls: Sequence[EntriesOf], after: int) -> None:
-        """Give effects their intents, which say how they were called; these mostly stand close before them."""
+        """Give effects their intents, which say how they were called and are mostly close before them."""
         missing = {call.path: call for call in calls if arguments_in(call.last.digest) is None}
         if not missing or after <= 0:
             return
@@ -331,22 +333,20 @@ class _Reading:
     async def _with(
         self, paths: Collection[str], after: int, upto: int | None = None
     ) -> AsyncIterator[tuple[int, Entry]]:
-        """The entries that may have one of these paths in them: of most it can be told without decoding that they do
-        not."""
+        """The entries that may contain one of these paths. Most others are excluded without decoding."""
         texts = [path.encode() for path in paths] if len(paths) <= _MOST_SOUGHT else [b""]
         may_hold = envelope.may_hold
         while True:
-            rows = await self._store.query(
-                "read_journal_page", uid=self._uid, line=self._line, after=after, limit=_ROWS
-            )
-            likely = [row for row in rows if any(may_hold(row[1], text) for text in texts)]
+            asked = {"uid": self._uid, "line": self._line, "after": after, "limit": _ROWS}
+            rows = await self._store.rows(JournalRow, "read_journal_page", **asked)
+            likely = [row for row in rows if any(may_hold(row.entry, text) for text in texts)]
             for position, entry in _opened(self._store, self._uid, likely)[0]:
                 if upto is not None and position > upto:
                     return
                 yield position, entry
             if len(rows) < _ROWS:
                 return
-            after = rows[-1][0]
+            after = rows[-1].position
 
 
 class _Filter(NamedTuple):
@@ -369,7 +369,9 @@ class _Filter(NamedTuple):
         return any(self.text in part.casefold() for part in (call.path, call.call, call.returned, error))
 
 
-def _opened(store: Store, uid: str, rows: Sequence[Row]) -> tuple[list[tuple[int, Entry]], list[tuple[int, str]]]:
+def _opened(
+    store: Store, uid: str, rows: Sequence[JournalRow]
+) -> tuple[list[tuple[int, Entry]], list[tuple[int, str]]]:
     """The entries in these rows, and the positions of those that cannot be read."""
     ring = store.ring
     try:
@@ -395,7 +397,7 @@ def _line(store: Store, uid: str, line: int, first: int, last: int, sealed: byte
     if line > 1:
         try:
             entry = open_entry(sealed, uid, first, store.ring)
-            # `carry_over` begins a line with what earlier ones have cost; a rollback copies entries, and says of which
+            # `carry_over` begins a line with the cost of earlier ones; a rollback copies entries, and names their
             # lines.
             why = "carry_over" if entry.path == CARRIED and "lines" not in (entry.note or {}) else "rollback"
         except RecordDamaged:
@@ -404,7 +406,7 @@ def _line(store: Store, uid: str, line: int, first: int, last: int, sealed: byte
 
 
 def _cut(found: list[JournalCall], limit: int) -> Page[JournalCall]:
-    """The first of these, in whole positions: pauses have none, and stand on the last page together."""
+    """The first of these, in whole positions: pauses have none, and are on the last page together."""
     items = found[:limit]
     if not items[-1].position:
         return Page(found, None)

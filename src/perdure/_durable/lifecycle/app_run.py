@@ -12,12 +12,12 @@ from typing import Any
 
 from perdure._durable.control import includes_task, is_halted, watch_of, why_stopped
 from perdure._durable.declare import DurableFunction, function_for
+from perdure._durable.lifecycle.lines import function_of_task
 from perdure._durable.lifecycle.run_waits import Stopped, WaitNotices, stopped
 from perdure._durable.lifecycle.single_attempt import come_back
 from perdure._durable.lifecycle.task_handle import result_of
 from perdure._durable.lifecycle.task_start import LOOK_SECONDS, Beginning, check_call, start
 from perdure._durable.lifecycle.traced_attempt import make_attempt
-from perdure._durable.lifecycle.upgrades import function_of_task
 from perdure._ground.bridge import Nap
 from perdure._model import FINISHED
 from perdure._store import CallRow

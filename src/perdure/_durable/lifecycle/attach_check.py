@@ -12,12 +12,12 @@ from perdure._durable.declare import DurableFunction, chosen_among, namesakes_of
 from perdure._durable.journal import read_entries
 from perdure._durable.models import original_arguments
 from perdure._durable.values import Signature
-from perdure._ground import envelope
+from perdure._ground.secrets import envelope
 from perdure._model import FINISHED
 from perdure._store import CallRow, EventRow, Store, TaskRow
 from perdure.errors import Conflict, PerdureError
 
-# In place of arguments: those of an older version, or some that cannot be compared.
+# Instead of arguments: those of an older version, or arguments that cannot be compared.
 ANY = b"*"
 
 
@@ -64,10 +64,9 @@ async def _refuse_namesake(store: Store, row: TaskRow, function: DurableFunction
 
 
 async def begun_in(store: Store, uid: str) -> str:
-    """The module whose function began the task; empty if that is not recorded."""
-    rows = await store.query("read_events", uid=uid, after=0, limit=1)
-    body = EventRow(*rows[0]).body if rows else None
-    data = store.unseal(uid, "event", body) if body is not None else None
+    """The module of the function that began the task; empty if it is not recorded."""
+    first = await store.row(EventRow, "read_events", uid=uid, after=0, limit=1)
+    data = store.unseal(uid, "event", first.body) if first is not None else None
     return str(data.get("module") or "") if isinstance(data, dict) else ""
 
 

@@ -1,7 +1,7 @@
 """Start a durable function by its name, in a process that does not have its code.
 
-Arguments are plain data by name. They are checked against what live workers announce that the function takes, and read
-by its annotations when a worker carries it out: the way the data of an event comes to a function.
+Arguments are plain data by name. They are checked against what live workers announce about the function, and decoded by
+its annotations when a worker carries it out. The data of an event reaches a function in the same way.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from perdure._durable.inspect import read_functions
 from perdure._durable.lifecycle.task_start import deadline_of
 from perdure._durable.models import seal_budget
 from perdure._durable.values import arguments_schema
-from perdure._ground import codec, envelope
 from perdure._ground.durations import Duration, require_timedelta
+from perdure._ground.encoding import codec
 from perdure._ground.ids import check_id
+from perdure._ground.secrets import envelope
 from perdure._model import Budget, misfit
 from perdure._store import CallRow, Store, TaskRow
 from perdure._tasks import Task, Tasks, find_row, insert_task, store_of, task_by_uid
@@ -64,7 +65,7 @@ async def encode_call(
     """The version that is meant, and the arguments as they are stored.
 
     Raises:
-        NotFound: no version was given, and nobody knows the function.
+        NotFound: no version was given, and no live worker knows the function.
         InvalidInput, NotStorable: the arguments do not fit.
     """
     check_id(function, "function's name")
@@ -111,7 +112,7 @@ async def start_encoded(
     tags: Mapping[str, str] = {},
     module: str = "",
 ) -> Task:
-    """The task of a call whose arguments are encoded already.
+    """Start the task of a call whose arguments are already encoded.
 
     Raises:
         Conflict: the id belongs to another function, or to a call with other arguments.

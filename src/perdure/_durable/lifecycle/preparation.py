@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Past(NamedTuple):
-    """What the store has of a task when an attempt begins."""
+    """The stored state of a task when an attempt begins."""
 
     call: CallRow | None  # None for a task without a durable function
     line: int
@@ -51,7 +51,7 @@ class TaskPast(NamedTuple):
     past: Past | None
 
 
-# The most entries to read for many tasks together; a task whose journal is not among them reads it by itself.
+# The most entries to read for many tasks together; a task beyond that reads its journal by itself.
 _MOST_TOGETHER = 5_000
 
 
@@ -67,7 +67,7 @@ def read_pasts(store: Store, uids: Sequence[str]) -> Call[dict[str, TaskPast]]:
         entries = query("journals_of", {**which, "limit": _MOST_TOGETHER})
         journals = _by_task(_as_it_is, entries)
         whole = rows.keys() & calls.keys()
-        if len(entries) == _MOST_TOGETHER:  # the last journal may be cut short, and those after it are missing
+        if len(entries) == _MOST_TOGETHER:  # the last journal can be incomplete, and those after it are missing
             whole = (whole & journals.keys()) - {entries[-1][0]}
         pauses = _by_task(PauseRow, query("pauses_of", which))
         signals = _by_task(SignalRow, query("signals_of", which))
@@ -136,7 +136,7 @@ async def suspend(task: Task, hold: Hold, attempt: Attempt) -> None:
     try:
         row = await store.verb("suspend", task.uid, params, key=task.id, fence=hold.fence)
     except asyncio.CancelledError:
-        # The write is queued and may be done by now: then only our own record of the lease is left to clear.
+        # The write is queued and may be done by now: then only our own record of the lease must be cleared.
         await release_lease(store, hold, "interrupted")
         raise
     if row is None:

@@ -1,4 +1,4 @@
-"""What `app.run` does while its task is paused, stopped, or held by another process: it logs why, once.
+"""What `app.run` does while its task is paused, stopped, or held by another process: it logs the reason once.
 
 A task that has diverged waits for other code, and a new `app.run` may bring it. So the journal is compared again, once
 per call. No step runs before the code fits the journal.
@@ -58,7 +58,7 @@ class Stopped(Struct, Generic[R], frozen=True, kw_only=True):
 
 
 class WaitNotices:
-    """What one call of `app.run` has logged about the pauses of its task."""
+    """The pauses that one call of `app.run` has already logged."""
 
     def __init__(self, tasks: Tasks, task: Task, *, is_quiet: bool = False) -> None:
         self._store, self._task, self._is_quiet = store_of(tasks), task, is_quiet

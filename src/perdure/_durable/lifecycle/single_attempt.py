@@ -1,6 +1,6 @@
 """Make one attempt at a task: read what is recorded, run the function, and complete the task or let it pause.
 
-Owns the way of an attempt whose function returns. attempt_ends.py decides what follows when it does not.
+Owns an attempt whose function returns. attempt_ends.py handles one that does not.
 """
 
 from __future__ import annotations
@@ -21,15 +21,13 @@ from perdure._durable.attempt import (
 )
 from perdure._durable.control import rollback_request, watch_of, why_drained
 from perdure._durable.declare import DurableFunction
-from perdure._durable.lifecycle import outcomes
-from perdure._durable.lifecycle.attempt_ends import end_attempt, is_cancelled_from_outside, pause_diverged
-from perdure._durable.lifecycle.line_carry_over import is_carried, next_line
+from perdure._durable.lifecycle.ends import end_attempt, is_cancelled_from_outside, outcomes, pause_diverged
+from perdure._durable.lifecycle.lines import fitting_version, fulfil_rollback, is_carried, next_line
 from perdure._durable.lifecycle.preparation import Past, prepare, read_past
-from perdure._durable.lifecycle.task_rollback import fulfil_rollback
 from perdure._durable.lifecycle.task_start import Beginning
-from perdure._durable.lifecycle.upgrades import fitting_version
 from perdure._durable.models import Savings, open_account, savings_of
-from perdure._ground import codec, envelope
+from perdure._ground.encoding import codec
+from perdure._ground.secrets import envelope
 from perdure._store import CallRow, Store, Write, flush_on_sigterm
 from perdure._tasks import (
     COULD_NOT_BEGIN,
@@ -237,7 +235,7 @@ def _arguments(store: Store, task: Task, function: DurableFunction[..., Any], at
 
 
 def _report(attempt: Attempt) -> bytes:
-    """What this attempt did, and what it did not have to repeat."""
+    """Log what this attempt did, and what it did not have to repeat."""
     if not attempt.entries and not attempt.replayed:
         return _report_of_first(attempt.fresh)
     return _told(attempt.replayed, attempt.fresh, savings_of(entry for _, entry in attempt.entries))

@@ -12,20 +12,24 @@ import time
 from collections.abc import Generator
 from contextvars import Context
 from datetime import timedelta
-from shlex import quote
 from typing import Any, Generic, TypeVar
+
+from msgspec import Struct
 
 from perdure._durable.attempt import Scope, current, recorded_call, waiting
 from perdure._durable.declare import DurableFunction
+from perdure._durable.lifecycle.ends import add_failure_note
 from perdure._durable.lifecycle.run_waits import asked_of_a_person
 from perdure._durable.values import declared_here, decode_error
 from perdure._ground.bridge import Hop
 from perdure._ground.durations import Duration, require_timedelta
+from perdure._ground.encoding import codec
 from perdure._ground.ids import check_id
+from perdure._ground.secrets import envelope
 from perdure._ground.traceback_text import remember_trace
 from perdure._model import FINISHED
 from perdure._store import LEAST_GAP, CallRow, Store, TaskRow
-from perdure._tasks import Task, Tasks, find_row, store_of, task_by_uid
+from perdure._tasks import Task, Tasks, current_row, find_row, store_of, task_by_uid
 from perdure.errors import Conflict, NotFound, PerdureError, TaskFailed, TimedOut
 
 R = TypeVar("R")
@@ -40,17 +44,56 @@ def result_of(store: Store, row: TaskRow, function: DurableFunction[..., Any]) -
         return store.unseal(row.uid, "result", row.result, function.signature.returns)
     error = store.unseal(row.uid, "error", row.error) if row.error else None
     if isinstance(error, dict) and isinstance(error.get("raised"), bytes):
-        raised = decode_error(error["raised"], declared_here())
-        remember_trace(raised, str(error.get("traceback") or ""))
-        # Nothing ran now: a reader who has mended the code must not look for an error that is no longer there.
-        raised.add_note(f"perdure: task {row.id!r} failed with this earlier; its finished steps are kept")
-        raised.add_note(f"  do:   `perdure resume {quote(row.id)}` begins a new attempt with the current code")
-        raise raised
+        raise raised_earlier(error["raised"], row.id, str(error.get("traceback") or ""))
     raise TaskFailed(row.id, row.status, "completed", error)
 
 
+class Outcome(Struct, frozen=True):
+    """What a task ended with, as it was recorded."""
+
+    status: str
+    recorded: bytes | None  # of a completed task its result; of a failed one the exception, if it can be rebuilt
+    error: Any = None
+
+
+async def outcome_of(task: Task) -> Outcome:
+    """
+    Raises:
+        Conflict: the task has not ended.
+    """
+    store = store_of(task)
+    row = await current_row(store, task.id, task.uid)
+    if row.status not in FINISHED:
+        raise Conflict(f"task {row.id!r} is {row.status}: it has no outcome yet", do="wait for its end")
+    if row.status == "completed" and row.result is not None:
+        return Outcome(row.status, envelope.unseal(row.result, kind="result", bound_to=row.uid, ring=store.ring))
+    error = store.unseal(row.uid, "error", row.error) if row.error else None
+    raised = error.pop("raised", None) if isinstance(error, dict) else None
+    return Outcome(row.status, raised if isinstance(raised, bytes) else None, error)
+
+
+def value_of(outcome: Outcome, id: str, function: DurableFunction[..., R]) -> R:
+    """The value that a task returned; raises the exception it failed with."""
+    if outcome.status == "completed":
+        recorded = outcome.recorded
+        found: R = None if recorded is None else codec.decode(recorded, function.signature.returns)  # type: ignore[assignment]
+        return found
+    if outcome.recorded is not None and isinstance(outcome.error, dict):
+        raise raised_earlier(outcome.recorded, id, str(outcome.error.get("traceback") or ""))
+    raise TaskFailed(id, outcome.status, "completed", outcome.error)
+
+
+def raised_earlier(recorded: bytes, id: str, traceback: str) -> BaseException:
+    """The exception that a task failed with, as it was recorded."""
+    raised = decode_error(recorded, declared_here())
+    remember_trace(raised, traceback)
+    # Nothing ran now: a reader who has mended the code must not look for an error that is no longer there.
+    add_failure_note(raised, id, "failed with this earlier")
+    return raised
+
+
 def _moment(store: Store, end: float) -> float:
-    """How long to wait now, at most, for an end that is due at `end`."""
+    """How long to wait now, at most, until an end that is due at `end`."""
     return max(min(end - store.clock.boottime(), store.clock.longest_wait), 0.0)
 
 
@@ -66,7 +109,7 @@ class Handle(Generic[R]):
         return await task_by_uid(self._tasks, self._uid)
 
     async def is_done(self) -> bool:
-        """Whether the task has ended, in whichever way. Inside a durable function the answer is recorded."""
+        """Whether the task has ended in any way. Inside a durable function the answer is recorded."""
         scope = current.get()
         if scope is None or scope.is_body:
             return await self._is_over()
@@ -94,7 +137,7 @@ class Handle(Generic[R]):
         store = self._store
         end = None if timeout is None else store.clock.boottime() + timeout.total_seconds()
         while True:
-            row = TaskRow(*(await store.query("get_task_by_uid", uid=self._uid))[0])
+            (row,) = await store.rows(TaskRow, "get_task_by_uid", uid=self._uid)
             if row.status in FINISHED:
                 return row
             if end is not None and store.clock.boottime() >= end:
@@ -103,8 +146,8 @@ class Handle(Generic[R]):
                     kept="the task; it continues",
                     do=await _why_not_at_work(store, self._uid) or await asked_of_a_person(store, row),
                 )
-            # With a time-out, wait in short pieces, because a test may move the clock. Without one, wait for ever,
-            # with one query for all tasks that are waited for.
+            # With a time-out, wait in short pieces, because a test can move the clock. Without one, wait for ever, with
+            # one query for all awaited tasks.
             if end is not None:
                 await TaskEnd(store, self._uid, _moment(store, end))
             else:
@@ -126,7 +169,7 @@ class Handle(Generic[R]):
 
     async def _why_it_takes_long(self, *, is_new: bool) -> str:
         store = self._store
-        row = TaskRow(*(await store.query("get_task_by_uid", uid=self._uid))[0])
+        (row,) = await store.rows(TaskRow, "get_task_by_uid", uid=self._uid)
         if row.status == "paused":
             return await asked_of_a_person(store, row)
         why = await _why_not_at_work(store, self._uid) if is_new else ""
@@ -252,7 +295,7 @@ class _Waits:
                 future.set_exception(error)
             self._futures.clear()
             return
-        for uid in set(asked) - {row[0] for row in rows}:
+        for uid in set(asked) - {uid for (uid,) in rows}:
             for future in self._futures.pop(uid, ()):
                 if not future.done():
                     future.set_result(True)

@@ -21,20 +21,20 @@ from perdure._durable.declare import DurableFunction
 from perdure._durable.lifecycle.attach_check import check_same
 from perdure._durable.lifecycle.task_handle import Handle
 from perdure._durable.models import seal_budget
-from perdure._ground import envelope
 from perdure._ground.ids import check_id
+from perdure._ground.secrets import envelope
 from perdure._model import START, Budget, Config
 from perdure._replay import digest
-from perdure._store import Store, TaskRow
+from perdure._store import CallRow, Store, TaskRow
 from perdure._tasks import Task, Tasks, find_row, insert_task, store_of, task_by_uid
-from perdure.errors import InvalidInput
+from perdure.errors import InvalidInput, NotFound
 
 LOOK_SECONDS = 0.02
 _AROUND = "PERDURE_TASK"
 
 
 class Beginning(Struct, gc=False):
-    """What a task starts with. An attempt in the same process uses it instead of reading the store."""
+    """The first record of a task. An attempt in the same process uses it instead of reading the store."""
 
     arguments: bytes
     budget: Budget | None
@@ -61,6 +61,7 @@ async def start(
     Raises:
         Conflict: the id belongs to another function, or to a call with other arguments.
         NotStorable: an argument cannot be stored; nothing was written.
+        NotFound: there is no task that it could be a part of.
     """
     store, options = store_of(tasks), function.chosen
     arguments, copies = function.signature.keep_arguments(args, kwargs)
@@ -68,7 +69,9 @@ async def start(
     deadline_at = None if timeout is None else await deadline_of(store, timeout)
     beginning = Beginning(arguments, options.budget, deadline_at, copies)
     not_before = await deadline_of(store, options.debounce) if options.debounce is not None else None
-    if parent_uid is None and _AROUND in os.environ:
+    if options.part_of:
+        parent_uid = await _whole(store, options.part_of)
+    elif parent_uid is None and _AROUND in os.environ:
         parent_uid = await _task_around(tasks)
 
     def call(uid: str) -> dict[str, Any]:
@@ -88,12 +91,18 @@ async def start(
     config = options.config
     if options.dependency_policy != "wait":
         config = replace(config or Config(), dependency_policy=options.dependency_policy)
-    what: dict[str, Any] = {"name": function.name, "depends_on": options.depends_on, "config": config, "call": call}
+    what: dict[str, Any] = {
+        "name": options.task_name or function.name,
+        "depends_on": options.depends_on,
+        "config": config,
+        "call": call,
+    }
     what |= {"tags": tags, "origin": {"module": function.module}}
     if here and parent_uid is None and not tags:
         what["alike"] = function.alike
+    verb = "start_hidden" if options.part_of else "start_function"
     while True:
-        made = None if is_taken else await insert_task(tasks, "start_function", id, {}, here=here, **what)
+        made = None if is_taken else await insert_task(tasks, verb, id, {}, here=here, **what)
         if made is not None:
             return made, beginning
         is_taken = False
@@ -160,6 +169,14 @@ async def _task_around(tasks: Tasks) -> str | None:
     return row.uid if row is not None else None
 
 
+async def _whole(store: Store, id: str) -> str:
+    """The uid of the task that a hidden one is a part of."""
+    row = await find_row(store, check_id(id))
+    if row is None:
+        raise NotFound("task", id, store.place)
+    return row.uid
+
+
 async def deadline_of(store: Store, timeout: timedelta) -> int:
     """When the time-out of a task that starts now is over, in milliseconds since the epoch."""
     return await store.wall_ms() + timeout // timedelta(milliseconds=1)
@@ -167,8 +184,8 @@ async def deadline_of(store: Store, timeout: timedelta) -> int:
 
 async def _postpone(store: Store, row: TaskRow, function: DurableFunction[..., Any], call: Mapping[str, Any]) -> bool:
     """Debounce: replace the call of a task that was not begun yet by this one. Returns whether that was possible."""
-    rows = await store.query("get_call", uid=row.uid)
-    if not rows or rows[0][:2] != (function.name, function.version):
+    before = await store.row(CallRow, "get_call", uid=row.uid)
+    if before is None or (before.function, before.version) != (function.name, function.version):
         return False
     params = {
         **store.event(row.uid, "postponed", {}),

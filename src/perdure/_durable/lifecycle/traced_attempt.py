@@ -36,7 +36,7 @@ def make_attempt(
     beginning: Beginning | None = None,
     past: Past | None = None,
 ) -> Coroutine[Any, Any, Returned | None]:
-    """What `single_attempt.make_attempt` promises, with spans where a program wants them."""
+    """`single_attempt.make_attempt`, with spans if the program exports them."""
     attempt = single_attempt.make_attempt(tasks, task, hold, function, beginning, past)
     tracer = traces.tracer()
     return attempt if tracer is None else _traced(tracer, attempt, tasks, task, function)
@@ -56,7 +56,7 @@ async def _traced(
         context=traces.inside_task(task.uid),
         start_time=began * _MILLION,
         attributes=about,
-        record_exception=False,  # it may hold what agents wrote
+        record_exception=False,  # it may contain text written by agents
         set_status_on_exception=False,
         end_on_exit=False,
     ) as span:
@@ -69,7 +69,7 @@ async def _traced(
 
 
 async def _tell_calls(tracer: Any, tasks: Tasks, task: Task, began: int) -> None:
-    """One span for each call of this attempt; the journal is not read again for those of earlier ones."""
+    """One span for each call of this attempt; the journal is not read again for earlier calls."""
     try:
         outline = await Journal(tasks).outline(task)
     except PerdureError as error:

@@ -1,4 +1,4 @@
-"""Calls on a task's memory inside a durable function: a replay gets what was read, and nothing is written twice.
+"""Calls on a task's memory inside a durable function: a replay gets the recorded answers, and nothing is written twice.
 
 A memory call is a journal entry with its result and with every answer its layers got while it ran: values from the
 store, the time, a file's content. A replay runs the layers' code again with those answers, so that a layer gets to the
@@ -8,7 +8,7 @@ A value that a layer writes into the task's own store is committed together with
 continues after its last write, and a turn counts once, whenever the process dies. When a layer stores its values
 elsewhere, the answers are on disk before the write, and a repeated write has the same value.
 
-Owns what is recorded of such a call. perdure/memory has the layers and their callers.
+Owns the record of such a call. perdure/memory has the layers and their callers.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from perdure._durable.attempt import Policy, RecordedCall, Scope, current, walk
 from perdure._durable.attempt import now as recorded_now
 from perdure._durable.memory.memory_tape import OP, WRITE, Answer, MemoryCall
 from perdure._durable.values import declared_here, decode_error
-from perdure._ground import codec
 from perdure._ground import crash_points as crash
+from perdure._ground.encoding import codec
 from perdure._model import Entry, scope_of
 from perdure._replay import Cut, Recorded, digest
 from perdure.errors import InvalidInput, LeaseLost, StoreUnavailable
@@ -50,7 +50,7 @@ def is_on_record() -> bool:
 
 
 class _InSteps:
-    """What steps of earlier attempts did to memory: a recorded step is not run again, and neither are its calls."""
+    """Memory calls made by steps of earlier attempts: a recorded step does not run again, and neither do its calls."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._are_some = any(entry.op == OP and _is_in_step(entry.path) for _, entry in attempt.entries)
@@ -109,7 +109,7 @@ class _Written:
 def _is_older(scope: Scope) -> bool:
     """Whether this journal was written before memory calls were recorded: its task continues without recording them.
 
-    Such a journal shows by a memory call that would be the first on record, with recorded results still to come.
+    In such a journal a memory call would be the first on record while recorded results are still waiting.
     """
     written = scope.attempt.part(_Written)
     if written.may_be_older and not written.is_older and not scope.is_body:
@@ -269,6 +269,8 @@ def _result(entry: Entry, as_type: Any) -> Any:
 class LayerRecord:
     """The questions of one layer of a task's memory, recorded when a durable function calls it."""
 
+    layer: str
+
     def __init__(self, layer: str) -> None:
         self.layer = layer.replace("|", "/").replace("#", "%")
         self._opened_in: str | None = None  # the step in which the layer was loaded first; '' for none
@@ -297,7 +299,7 @@ class LayerRecord:
         return call.tape(self.layer).is_marked("load anew", lambda: in_steps.is_behind(self.layer))
 
     async def answer(self, what: str, read: Callable[[], Awaitable[T]], as_type: Any = Any) -> T:
-        """The result of `read`; in a replay, the recorded one. `read` may also do something that is safe to repeat."""
+        """The result of `read`; in a replay, the recorded one. `read` must be safe to repeat."""
         call = _active.get()
         if call is None:
             if current.get() is None or _unrecorded.get():
@@ -396,6 +398,6 @@ def _given(found: Answer, as_type: Any) -> Any:
 
 
 def has_answers(layer: str) -> bool:
-    """Whether the layer got any answers in the call that is now replayed."""
+    """Whether the layer got any answers in the call that is being replayed."""
     call = _active.get()
     return call is not None and not call.tape(layer).is_empty

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from perdure._durable.values import declared_here, encode_error
-from perdure._ground import codec, envelope
 from perdure._ground import crash_points as crash
+from perdure._ground.encoding import codec
+from perdure._ground.secrets import envelope
 from perdure._model import Entry, encode_entry
 from perdure._replay import Recorded
 from perdure._store import Write
@@ -96,7 +97,8 @@ class Tape:
         return None
 
     def is_marked(self, what: str, is_so: Callable[[], bool]) -> bool:
-        """Whether `what` was so when the call was recorded; if it was not recorded, whether it is so now. True once."""
+        """Whether `what` was true when the call was recorded; if that was not recorded, whether it is true now. True
+        once."""
         if self.has_looked:
             return False
         self.has_looked = True

@@ -34,7 +34,7 @@ def _is_number(value: Any) -> bool:
 
 
 class Spent(Struct, frozen=True, kw_only=True):
-    """What a task has spent."""
+    """The spending of a task."""
 
     tokens: int = 0
     money: float = 0.0
@@ -72,7 +72,7 @@ def check() -> None:
 
 
 def spent() -> Spent:
-    """What the task had spent when the code first asked here; the same in replay."""
+    """The task's spending when the code first asked here; the same in a replay."""
     scope = _scope("budgets.spent")
     now = scope.attempt.part(BudgetAccount).spent()
     if scope.is_body:
@@ -118,7 +118,7 @@ def spent_note(tokens: int = 0, money: float = 0.0, **more: str | int | float | 
 
 
 class BudgetAccount:
-    """What a task has spent and may spend, during one attempt."""
+    """The spending and the limits of a task, during one attempt."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
@@ -161,7 +161,7 @@ class BudgetAccount:
 
 
 def spent_in(entries: Iterable[Entry]) -> Spent:
-    """What these entries cost. Time counts from the first to the last entry of each attempt."""
+    """The cost in these entries. Time counts from the first to the last entry of each attempt."""
     tokens, money, ms = 0, 0.0, 0
     spans: dict[int, tuple[int, int]] = {}
     for entry in entries:
@@ -177,13 +177,15 @@ def spent_in(entries: Iterable[Entry]) -> Spent:
     return Spent(tokens=tokens, money=round(money, _MONEY_DIGITS), time=timedelta(milliseconds=ms))
 
 
-def carried(entries: Iterable[Entry], begun_with: bytes = b"") -> Entry:
-    """One entry with the cost of all these: the first entry of a line that begins without them.
+def carried(entries: Iterable[Entry], begun_with: bytes = b"", without: Iterable[Entry] = ()) -> Entry:
+    """One entry with the cost of all these but for `without`: the first entry of a line that begins without them.
 
     It also holds the arguments the task was started with, if the line has others.
     """
-    spent = spent_in(entries)
-    note = spent_note(spent.tokens, spent.money, spent_ms=int(spent.time.total_seconds() * 1000))
+    spent, less = spent_in(entries), spent_in(without)
+    tokens, money = max(spent.tokens - less.tokens, 0), max(round(spent.money - less.money, _MONEY_DIGITS), 0.0)
+    time = max(spent.time - less.time, timedelta())
+    note = spent_note(tokens, money, spent_ms=int(time.total_seconds() * 1000))
     return Entry("result", "spent", CARRIED, begun_with, note=note)
 
 

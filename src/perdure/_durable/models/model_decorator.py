@@ -44,7 +44,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What one call used. Without `money` from the provider, the cost is computed from the price."""
+    """The usage of one call. Without `money` from the provider, the cost is computed from the price."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -196,7 +196,7 @@ class _Asker:
 
 
 def usage_of(reply: Any) -> Usage | None:
-    """What a reply says it used, under the names that OpenAI, Anthropic and similar providers use."""
+    """The usage in a reply, under the names that OpenAI, Anthropic and similar providers use."""
     found = _get(reply, "usage")
     if found is None:
         return None

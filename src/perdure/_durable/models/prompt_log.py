@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from perdure._durable.attempt import Attempt
-from perdure._ground import codec
+from perdure._ground.encoding import codec
 from perdure._model import Entry, name_of, scope_of
 from perdure.errors import NotStorable
 

@@ -1,4 +1,4 @@
-"""What a resumed task did not have to repeat: steps, effects, model calls, tokens, money, time.
+"""The savings of a resumed task: steps, effects, model calls, tokens, money and time it did not have to repeat.
 
 Computed from the journal alone: an attempt does not repeat what it found recorded when it began.
 """
@@ -12,12 +12,12 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from perdure._ground import codec
+from perdure._ground.encoding import codec
 from perdure._model import Entry, scope_of
 
 
 class Savings(Struct, frozen=True, kw_only=True):
-    """What was not repeated."""
+    """The work that was not repeated."""
 
     steps: int = 0
     effects: int = 0
@@ -53,7 +53,7 @@ def _count(number: int, what: str) -> str:
 
 
 def savings_of(entries: Iterable[Entry]) -> Savings:
-    """What an attempt that begins with these entries does not repeat."""
+    """The work that an attempt beginning with these entries does not repeat."""
     listed = list(entries)
     ended = {entry.path for entry in listed if entry.kind == "result"}
     steps = effects = calls = tokens = characters = ms = 0
@@ -69,7 +69,7 @@ def savings_of(entries: Iterable[Entry]) -> Savings:
                 tokens += int(note.get("spent_tokens") or 0)
                 money += float(note.get("spent_money") or 0)
         elif entry.op == "stream":
-            # A stream that has ended, or whose step has ended, would not be requested again anyway.
+            # A finished stream, or one whose step has ended, would not be requested again anyway.
             path = scope_of(entry.path)
             if entry.value is not None and not ended & {path, scope_of(path)}:
                 characters += sum(map(len, codec.decode(entry.value)))

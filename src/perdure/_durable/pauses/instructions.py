@@ -4,8 +4,8 @@
         goal = await instruction("write the report in English")
         await write(number, goal)
 
-Each call is a step that gives the newest instruction there is. What was done under an older one is recorded with
-it and stays done; the next call sees the new one.
+Each call is a step that returns the newest instruction. Work done under an older one is recorded with it and stays
+done; the next call sees the new one.
 """
 
 from __future__ import annotations
@@ -32,6 +32,6 @@ async def _newest() -> str | None:
     given = [row for row in await store.rows(SignalRow, "read_signals", uid=uid) if row.name == INSTRUCTION]
     if not given:
         return None
-    newest = max(given, key=lambda row: int(row[1]))
-    found: str = store.unseal(uid, "answer", newest[2], str)
+    newest = max(given, key=lambda row: row.number)
+    found: str = store.unseal(uid, "answer", newest.value, str)
     return found

@@ -1,7 +1,7 @@
 """Ask a question inside a durable function: it is stored, its scope stays suspended, and the attempt is unwound when
 nothing of it runs any more. The answer is found by the next attempt, at the same path.
 
-Owns the way from a call to its recorded answer. What is asked, and what is made of answers, is in reasons.py.
+Owns the path from a call to its recorded answer. reasons.py has the content of questions and the meaning of answers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from perdure.errors import InvalidInput, LeaseLost, NoTask
 
 
 class Open(Struct, frozen=True):
-    """A question that was asked by an earlier attempt and has no answer yet."""
+    """A question asked by an earlier attempt that has no answer yet."""
 
     question: dict[str, Any]
     asked_at: int
@@ -36,11 +36,11 @@ async def answer_to(
     counts: bool = False,
     at_once: bool = False,
 ) -> Any:
-    """What was answered to the question at this path; unwinds the attempt while nothing was.
+    """The answer to the question at this path. Unwinds the attempt while there is none.
 
-    Until it is open, the question holds the unwinding up: a pause that nobody knows of would wake nobody. While it
-    waits, it does not. `counts`: who asks is a call under way already. `at_once`: it is a plain function, which
-    cannot wait for the others; what they have under way is cut off, and settled later.
+    Until the question is stored, it delays the unwinding: an unknown pause would never be resumed. While it waits, it
+    does not. `counts`: the caller already counts as a call under way. `at_once`: the caller is a plain function, which
+    cannot wait for the others; their calls are cut off, and settled later.
     """
     if path in attempt.answers:
         return attempt.answers[path]
@@ -90,7 +90,7 @@ async def _ask(
 
 
 async def _came_early(attempt: Attempt, path: str) -> bool:
-    """Whether a signal was there already when its question was opened."""
+    """Whether a signal was already there when its question was opened."""
     for row in await attempt.store.rows(PauseRow, "read_pauses", uid=attempt.uid):
         if row.path == path and row.answer is not None:
             attempt.answers[path] = attempt.store.unseal(attempt.uid, "answer", row.answer)
@@ -101,7 +101,7 @@ async def _came_early(attempt: Attempt, path: str) -> bool:
 def note_question(
     attempt: Attempt, path: str, reason: str, question: dict[str, Any], *, topic: str | None = None
 ) -> None:
-    """Have a question on record that nobody waits for."""
+    """Store a question that no code waits for."""
     attempt.store.committer.submit(_opened(attempt, path, reason, question, None, topic))
 
 
@@ -121,7 +121,7 @@ def _opened(
 
 
 def question_of(text: str, asked: Asked, **details: Any) -> dict[str, Any]:
-    """A question as it is kept: what a person reads, what the record of the pause shows, how it may be answered."""
+    """A question as it is stored: the text a person reads, the data the pause record shows, the allowed answers."""
     shown = {name: value for name, value in details.items() if value is not None}
     return {"question": text, "asked": to_stored(asked), "details": shown}
 
@@ -133,7 +133,7 @@ def close_questions(attempt: Attempt, path: str, kind: str, answer: dict[str, An
 
 
 def close_question(attempt: Attempt, path: str, kind: str, answer: dict[str, Any]) -> None:
-    """The code itself has found the answer, or asks no more; nobody has to look at the question again."""
+    """Close a question: the code found the answer itself, or no longer asks."""
     attempt.unwinding.questions.pop(path, None)
     opened = attempt.unwinding.asked.pop(path, None)
     if opened is None:
@@ -162,7 +162,7 @@ class _PauseCall(RecordedCall):
         self.op, self.as_type, self._put = name, as_type, put
 
     async def make(self) -> Any:
-        # The answer itself is on disk. That it was handed to the code may follow, as a short step's result does.
+        # The answer itself is on disk. Its delivery to the code can be recorded later, as a short step's result is.
         self._is_kept = self.path in self.attempt.answers and self.attempt.activity.ordered == 1
         return await self._put(self.attempt, self.path)
 
@@ -175,7 +175,7 @@ class _PauseCall(RecordedCall):
 
     async def cut_off(self) -> None:
         attempt = self.attempt
-        # First the cut: a question that is open for nobody does no harm, one that nobody can answer would.
+        # The cut first: an open question that no code waits for is harmless, a question that cannot be answered is not.
         place = cut(attempt, self.op, self.path, self.asked)
         close_questions(attempt, self.path, "withdrawn", {"withdrawn": True})
         if place is not None and (attempt.activity.ordered > 1 or attempt.always_replay):
@@ -185,9 +185,9 @@ class _PauseCall(RecordedCall):
 async def recorded(name: str, asked: bytes, put: Put, as_type: Any = Any) -> Any:
     """The answer that `put` gives, from the journal if it is there; recorded when the code first gets it.
 
-    An exception of `put` is recorded as well. A call that the code itself cancels is recorded as cut, and its
-    question is closed. Until its answer reaches the gate the call is under way: if the attempt were unwound before
-    that, it would wait for others although the code could go on.
+    An exception of `put` is recorded as well. A call that the code itself cancels is recorded as cancelled, and its
+    question is closed. Until its answer reaches the gate the call counts as under way: if the attempt were unwound
+    before that, it would wait for others although the code could continue.
     """
     scope = current.get()
     if scope is None:

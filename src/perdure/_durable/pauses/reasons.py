@@ -1,7 +1,7 @@
-"""`pause.*` inside a durable function: stop for a typed reason without holding a process, go on with the answer.
+"""`pause.*` inside a durable function: stop for a typed reason without holding a process, and continue with the answer.
 
-Each is a question (questions.py) that somebody answers: a person, another system by its token, a timer, a worker that
-makes a check, another task that ends. The answer is recorded, so a replay asks nobody.
+Each is a question (questions.py) with one who answers: a person, another system by its token, a timer, a worker that
+runs a check, another task that ends. The answer is recorded, so a replay does not ask again.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any, Literal, TypeVar, overload
 from msgspec import Struct
 
 from perdure._durable.attempt import Attempt
-from perdure._durable.pauses.polling import Poll
+from perdure._durable.pauses.polls import Poll
 from perdure._durable.pauses.questions import answer_to, question_of, recorded
 from perdure._durable.values import schema_of
-from perdure._ground import codec
 from perdure._ground.clock import moment, to_ms
-from perdure._ground.durations import Duration, require_seconds, require_timedelta
+from perdure._ground.durations import Duration, require_seconds, require_timedelta, shown_length
+from perdure._ground.encoding import codec
 from perdure._ground.ids import check_id
 from perdure._model import FINISHED, Asked, first_look, jitter_ms
 from perdure._replay import digest
@@ -36,7 +36,7 @@ FIRST_WAIT_MS, LONGEST_WAIT_MS, QUIET_MS = 1_000, 300_000, 600_000
 
 
 class Approval(Struct, frozen=True, kw_only=True):
-    """Who said yes; `edited` is what they made of what was `editable`."""
+    """A person's approval; `edited` is their changed version of what was `editable`."""
 
     by: str
     comment: str = ""
@@ -50,7 +50,7 @@ async def approval(
     default: Literal["approve", "reject"] = "reject",
     editable: Json = None,
 ) -> Approval:
-    """A person's yes. If nobody decides in time, the `default` does; half-way there a reminder is told.
+    """Ask a person for a yes. If there is no decision in time, the `default` applies; a reminder is sent half-way.
 
     Raises:
         Rejected: the answer is no.
@@ -74,7 +74,7 @@ async def input(question: str, type: type[T], *, expires: Duration | None = None
     """A person's answer, as this type. One that does not fit is refused, and the task stays paused.
 
     Raises:
-        TimedOut: nobody answered in time, and there is no default.
+        TimedOut: no answer arrived in time, and there is no default.
     """
 
     async def put(attempt: Attempt, path: str) -> Any:
@@ -113,10 +113,10 @@ async def callback(
     expires: Duration | None = None,
     announce: Callable[[str], Awaitable[None]] | None = None,
 ) -> Any:
-    """What another system answers by a token, which `announce` gives to it. `link` shows people where to look.
+    """Wait for another system, which answers by a token that `announce` gives to it. `link` shows people where to look.
 
-    `announce` is called before the question is open: an answer that comes early is kept. If the process dies
-    in between, it is called again with another token, and both are good.
+    `announce` is called before the question is open: an early answer is kept. If the process dies in between, it is
+    called again with another token, and both tokens are valid.
 
     Raises:
         TimedOut: nothing came in time.
@@ -142,7 +142,7 @@ async def poll(
     limit: Duration | None = None,
     what: str = "",
 ) -> T:
-    """What `check` finds, which is called now and then until it answers something else than None.
+    """Wait for what `check` finds. It is called now and then until it returns something other than None.
 
     Between two checks no process is held. Checks of perdure.checks are made by any worker; others by replaying
     the function up to here, so they should not be made every second. An exception ends the polling.
@@ -170,13 +170,13 @@ async def wait(
         if path in attempt.answers:
             return attempt.answers[path]
         due_at = await attempt.store.wall_ms() + _ms(whole)
-        return await _wait_until(attempt, path, due_at, f"{whole} to pass")
+        return await _wait_until(attempt, path, due_at, f"{shown_length(whole)} to pass")
 
     await recorded("pause.wait", digest((whole,), {}), put)
 
 
 async def until(moment: datetime) -> None:
-    """Go on at this moment, or as soon as possible after it. The moment that was given first stands."""
+    """Continue at this moment, or as soon as possible after it. The moment that was given first counts."""
     if not isinstance(moment, datetime):
         raise InvalidInput(f"the moment is {moment!r}", do="give an aware datetime")
     due_at = to_ms(moment)
@@ -194,9 +194,9 @@ async def rate_limit(
     provider: str = "",
     max_wait: Duration | None = None,
 ) -> None:
-    """Wait as a provider has asked for: `retry_after`, as its header has it (a number or "120" is seconds), or
-    until `reset_at` (X-RateLimit-Reset); without either, longer each time. What one task was told, the others of
-    the same `provider` heed too. A little is added, so that they do not all come back at once.
+    """Wait as a provider has asked: `retry_after` as in its header (a number or "120" is seconds), or until `reset_at`
+    (X-RateLimit-Reset); with neither, longer each time. Other tasks that use the same `provider` wait too. A small
+    random time is added, so that they do not all continue at once.
 
     Raises:
         RateLimited: it would be longer than `max_wait`.
@@ -229,9 +229,9 @@ async def task(id: str, *, on_failure: Literal["raise", "return"] = "raise") -> 
         if path in attempt.answers:
             return attempt.answers[path]
         store = attempt.store
-        rows = await store.query("get_task", namespace=store.namespace, id=id)
-        if rows and TaskRow(*rows[0]).status in FINISHED:
-            return {"value": await end_of(store, TaskRow(*rows[0]))}
+        other = await store.row(TaskRow, "get_task", namespace=store.namespace, id=id)
+        if other is not None and other.status in FINISHED:
+            return {"value": await end_of(store, other)}
         text = f"task {id} to end"
         return await _ask(
             attempt, path, "external_dependency", text, Asked(kind="task"), topic=f"{TASK_TOPIC}{id}", task=id
@@ -281,13 +281,14 @@ async def _typed(
     topic: str | None = None,
     **details: Any,
 ) -> Any:
-    """The answer as its type. The schema has been checked, but a type may want more: then it is asked once more."""
+    """Decode the answer as its type. The schema was checked, but a type can require more: then the question is asked
+    once more."""
     again, said = 0, text
     while True:
         place = f"{path}?{again}" if again else path
         answer = await _ask(attempt, place, reason, said, asked, topic=topic if not again else None, **details)
         if answer.get("expired") and not asked.has_default:
-            raise TimedOut(f"nobody has answered {text!r} in time", kept="the task goes on")
+            raise TimedOut(f"{text!r} was not answered in time", kept="the task goes on")
         try:
             return codec.decode(codec.encode(answer["value"]), as_type)
         except Exception as problem:
@@ -296,7 +297,7 @@ async def _typed(
 
 
 def _default_as(default: Any, as_type: Any) -> Any:
-    """The default as an answer would be; one that no answer could be is refused before anybody is asked."""
+    """The default as an answer. A default that no answer could be is refused before the question is asked."""
     plain = codec.decode(codec.encode(default, as_type))
     try:
         codec.decode(codec.encode(plain), as_type)

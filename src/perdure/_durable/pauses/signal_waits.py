@@ -1,8 +1,9 @@
 """Words sent to a running task: `task.signal(name, value)` outside, `signals.next(name, type)` inside.
 
-A signal that comes before anybody waits for it is kept. Each is taken by one call, in the order sent. The type is kept
-with the wait, so that a value that does not fit is refused to its sender (perdure/_tasks/pauses/messages.py). One
-that was sent before the wait, or that only the type itself can judge, is set aside, and the wait goes on behind it.
+A signal sent before a call waits for it is kept. Each is taken by one call, in the order sent. The type is stored with
+the wait, so that a value that does not fit is refused to its sender (perdure/_tasks/pauses/messages.py). A signal that
+was sent before the wait, or that only the type itself can check, is set aside if it does not fit, and the wait
+continues.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, TypeVar
 from perdure._durable.attempt import Attempt
 from perdure._durable.pauses.questions import answer_to, recorded
 from perdure._durable.values import schema_of
-from perdure._ground import codec
+from perdure._ground.encoding import codec
 from perdure._ground.ids import check_id
 from perdure._replay import digest
 

@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from perdure._durable.attempt import Attempt, Point, Saved, Scope, current, recorded_call
-from perdure._ground import codec
+from perdure._ground.encoding import codec
 from perdure._model import Entry, name_of, scope_of, seq_of
 from perdure._store import Store
 from perdure._tasks import put_checkpoint, read_checkpoint, read_own_state
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 _NAME = "checkpoint.save"
 APPEND = "state.append"
-# The number of a save whose checkpoint belongs to another task: no attempt can begin there.
+# The number of a save whose checkpoint belongs to another task: an attempt cannot begin there.
 _NOWHERE = -1
 
 
@@ -66,7 +66,7 @@ async def save(state: Any, *, label: str = "") -> None:
         return
     _refuse_in_body(scope, _NAME)
     attempt, task = scope.attempt, scope.attempt.task
-    if scope is not attempt.main or attempt.activity.scopes > 1 or task is None:
+    if scope is not attempt.main or attempt.activity.has_tasks or task is None:
         raise InvalidInput(
             "checkpoint.save is called while other asyncio tasks of the function still run",
             kept="the checkpoint before it",
@@ -75,15 +75,15 @@ async def save(state: Any, *, label: str = "") -> None:
 
     async def keep() -> Saved:
         calls, scopes = attempt.main.numbers()
-        await attempt.part(_Read).own_state()
+        await attempt.part(_StateRead).own_state()
         made = await put_checkpoint(task, state, label=label, keep="given")
         return Saved(made.seq, calls, scopes, attempt.asks_last)
 
     await recorded_call(scope, _NAME, Saved, keep)
 
 
-class _Read:
-    """What the code of one attempt has read of the task's state."""
+class _StateRead:
+    """The task state that the code of one attempt has read."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._task = attempt.task
@@ -157,7 +157,7 @@ def state_place(uid: str, entries: Sequence[tuple[int, Entry]], upto: int) -> tu
 
 
 def position_of(uid: str, entries: Sequence[tuple[int, Entry]], seq: int) -> int:
-    """The journal's position at checkpoint `seq`, or at the one before it that the function made itself.
+    """The journal's position at checkpoint `seq`, or at the last one before it that the function made itself.
 
     Scopes may record their checkpoints in another order than they made them. No entry of a later one is kept. If a
     call recorded its part of `seq` only after a later one was recorded, all entries before that later one are kept:
@@ -180,7 +180,7 @@ def recorded_later(uid: str, entries: Sequence[tuple[int, Entry]], position: int
 
 
 def _checkpoint_of(uid: str, entry: Entry) -> int | None:
-    """The checkpoint in an entry: of a save, of the end of a span, or of an append."""
+    """The checkpoint in an entry: of a save, of a span's end, or of an append."""
     saved = _saved(entry)
     if saved is not None:
         return None if saved.seq == _NOWHERE else saved.seq
@@ -200,7 +200,7 @@ def _id_in(entry: Entry) -> tuple[str, int] | None:
 
 
 def rebased(entries: Sequence[tuple[int, Entry]], seq: int | None) -> list[tuple[int, Entry]]:
-    """The entries for a task whose first state is checkpoint `seq` of the task they come from; None: of another."""
+    """The entries for a task whose first state is checkpoint `seq` of the source; None if it is another task's."""
     return [(position, _rebased(entry, seq)) for position, entry in entries]
 
 

@@ -8,7 +8,7 @@ Inside a step:
     await loops.run_script(connection, sql)                # at the next statement
 
 An item counts as done when the loop asks for the next one. So after a crash the item under way is repeated. Items
-before it are not repeated if they took 1 s or longer; of shorter ones, the last few may be (marks.py says how many).
+before it are not repeated if they took 1 s or longer; of shorter ones, the last few can be (marks.py says how many).
 With `flush=True` each item is on disk before the next one begins. Two loops are exact: `appending`, because the file
 itself shows how much of it is complete, and `run_script`, because statement and cursor are committed together.
 
@@ -44,7 +44,7 @@ _TAIL = 64
 
 
 async def each(items: Iterable[T], *, name: str = "each", flush: bool = False) -> AsyncIterator[T]:
-    """The items that are not done yet. They must come in the same order each time."""
+    """The items that are not done yet. They must be in the same order each time."""
     place = Place(name, flush)
     done = place.found or 0
     total = len(items) if isinstance(items, Sequence) else None
@@ -123,7 +123,7 @@ async def lines(
     """The lines of a file with their ends, from the byte after the last one that is done.
 
     Raises:
-        Conflict: what was read before has changed.
+        Conflict: a part that was already read has changed.
         InvalidInput: an encoding whose lines do not end with the byte 10, such as UTF-16; nothing was read.
     """
     if encoding is not None and not _ends_lines_with_a_byte(encoding):
@@ -137,7 +137,7 @@ async def lines(
 
 
 def _ends_lines_with_a_byte(encoding: str) -> bool:
-    return "a\n".encode(encoding).endswith(b"a\n")  # a byte order mark may come before it
+    return "a\n".encode(encoding).endswith(b"a\n")  # a byte order mark may precede it
 
 
 async def blocks(
@@ -146,7 +146,7 @@ async def blocks(
     """A file in blocks, from the byte after the last one that is done.
 
     Raises:
-        Conflict: what was read before has changed.
+        Conflict: a part that was already read has changed.
     """
     _refuse_empty(size)
 
@@ -201,8 +201,10 @@ class appending:
     were left by a crash: they are cut off, and their writes are repeated.
 
     Raises:
-        Conflict: what was written before has changed.
+        Conflict: a part that was already written has changed.
     """
+
+    done: int
 
     def __init__(self, path: str | Path, *, name: str = "appending", flush: bool = False) -> None:
         self._path, self._name, self._flush = Path(path), name, flush

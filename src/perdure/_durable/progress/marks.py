@@ -1,7 +1,7 @@
-"""How far a step has come, so that its next attempt continues there.
+"""The progress of a step, so that its next attempt continues there.
 
-Inside a step, `progress.mark(cursor=…)` stores what is done, and `progress.cursor` is the last cursor stored, by this
-attempt or by the one that was interrupted. The step decides what a cursor is: a byte, an id, a page token.
+Inside a step, `progress.mark(cursor=…)` stores how far it got, and `progress.cursor` is the last cursor stored, by this
+attempt or by the interrupted one. The step decides what a cursor is: a byte, an id, a page token.
 
 Marks are journal entries, but marks that follow each other quickly are written as one, the last: within 20 ms, or a
 two-thousandth of the step's time if that is more, up to 1 s. So a loop can mark every item, and a step of ten hours
@@ -22,10 +22,10 @@ from contextlib import suppress
 from typing import Any
 
 from perdure._durable.attempt import Attempt, current
-from perdure._ground import codec
 from perdure._ground import crash_points as crash
 from perdure._ground.bridge import drive
 from perdure._ground.clock import moment
+from perdure._ground.encoding import codec
 from perdure._model import Entry, Progress, name_of, progress_of
 from perdure._store import Write
 from perdure._tasks import held_lease, read_progress

@@ -23,7 +23,7 @@ async def span(name: str) -> AsyncIterator[None]:
     attempt, task = scope.attempt, scope.attempt.task
 
     async def mark(place: str) -> str:
-        # An earlier attempt may have made the checkpoint and died before it could record that.
+        # An earlier attempt may have made the checkpoint and died before it could record it.
         made = await checkpoint_once(
             task, label=name, causes=causes(attempt, "span", place), may_be_there=attempt.epoch > 1
         )

@@ -108,8 +108,8 @@ class _Target:
         await self.commit()
 
     async def set_again(self, statements: Sequence[str]) -> None:
-        """Apply the settings among these again, in order: after a crash the session is a new one. If it is not, a
-        database may already be attached."""
+        """Apply the settings among these again, in order: after a crash the session is new. If it is not, a database
+        may already be attached."""
         for statement in statements:
             if _SETTING.match(_bare(statement)):
                 try:
@@ -142,7 +142,7 @@ class _Target:
             await self.execute(f"CREATE TABLE IF NOT EXISTS {self._table} {_COLUMNS}")
             await self.commit()
         except Exception:
-            # When two processes create it at once, IF NOT EXISTS may still fail for one of them.
+            # When two processes create it at once, IF NOT EXISTS can still fail for one of them.
             await self._roll_back()
             with suppress(Exception):
                 return await self._read()

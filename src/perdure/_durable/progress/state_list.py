@@ -43,7 +43,7 @@ async def append(path: str | Sequence[str | int], item: Any) -> None:
 
 
 class _Before:
-    """What earlier attempts have added, or the source of a fork: one may have died before it could record that."""
+    """Items added by earlier attempts, or by the source of a fork: one may have died before it could record that."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt

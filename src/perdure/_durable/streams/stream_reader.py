@@ -42,7 +42,7 @@ class StreamPart(Struct, frozen=True, kw_only=True):
 async def read_stream(
     app: HasTasks | Tasks | Store, task_id: str | Task, name: str, *, after: int = 0, number: int | None = None
 ) -> StreamPart:
-    """What a stream now has beyond `after`. With `number`, the nth stream of that name; without, the latest.
+    """The new pieces of a stream after `after`. With `number`, the nth stream of that name; without, the latest.
 
     Raises:
         NotFound: no such task, or no such stream in it.
@@ -60,7 +60,7 @@ async def follow_stream(
 ) -> AsyncIterator[StreamPart]:
     """Each part beyond `after` as it is written, by whichever process, until the stream or the task ends.
 
-    To continue after an interruption, give the last part's offset: nothing is left out and nothing comes twice.
+    To continue after an interruption, pass the last part's offset: nothing is left out and nothing is repeated.
 
     Raises:
         NotFound: no such task.
@@ -177,7 +177,8 @@ class _Follower:
             found = await self.store.query("read_entry", uid=row.uid, line=row.line, position=position)
             if not found:
                 return
-            self._learn(position, open_entry(found[0][0], row.uid, position, self.store.ring))
+            ((sealed,),) = found
+            self._learn(position, open_entry(sealed, row.uid, position, self.store.ring))
 
     def _learn(self, position: int, entry: Entry) -> None:
         self._position = position
@@ -202,9 +203,8 @@ class _Follower:
         return StreamPart(text=text, offset=max(after, kept.length), is_complete=is_complete, marker=marker)
 
     async def _is_orphan(self, uid: str) -> bool:
-        """Whether the attempt that wrote it is no longer at work."""
-        rows = await self.store.query("read_holder", uid=uid)
-        holder = HolderRow(*rows[0])
+        """Whether the attempt that wrote it has stopped working."""
+        (holder,) = await self.store.rows(HolderRow, "read_holder", uid=uid)
         return holder.worker is None or holder.epoch != self._epoch
 
 
@@ -220,10 +220,10 @@ async def row_of(store: Store, task_id: str | Task) -> TaskRow:
     """
     if isinstance(task_id, Task):
         return await current_row(store, task_id.id, task_id.uid)
-    rows = await store.query("get_task", namespace=store.namespace, id=check_id(task_id))
-    if not rows:
+    row = await store.row(TaskRow, "get_task", namespace=store.namespace, id=check_id(task_id))
+    if row is None:
         raise NotFound("task", task_id, store.place)
-    return TaskRow(*rows[0])
+    return row
 
 
 def store_behind(app: HasTasks | Tasks | Store) -> Store:

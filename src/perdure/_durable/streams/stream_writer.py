@@ -16,8 +16,8 @@ from enum import StrEnum
 from typing import Any
 
 from perdure._durable.attempt import Attempt, Retry, Scope, current, wait_until
-from perdure._ground import codec
 from perdure._ground import crash_points as crash
+from perdure._ground.encoding import codec
 from perdure._model import Entry
 from perdure._store import Write
 from perdure.errors import InvalidInput, PerdureError
@@ -47,7 +47,7 @@ class Prefix(str):
         return made
 
     def for_model(self) -> str:
-        """What to tell the model besides the text itself; empty for a stream that begins."""
+        """What to tell the model besides the text itself; empty at the beginning of a stream."""
         if self.marker is None:
             return ""
         why = "fell silent" if self.marker is Marker.TIMEOUT_PARTIAL else "was cut off"

@@ -9,7 +9,7 @@ code sees the same pieces in replay, split at the same places. After a crash it 
 `produce(prefix)` is asked for what follows. The prefix is a str that also says why it is incomplete (`prefix.marker`),
 and in words for a model: `prefix.for_model()`.
 
-A stream ends when `produce` ends, and only then counts as finished. The pieces of one stream keep their order; streams
+A stream ends when `produce` ends, and counts as finished only then. The pieces of one stream keep their order; streams
 that run side by side have no order among each other.
 
 Owns what the code sees. stream_writer.py takes pieces from the source, stream_reader.py reads from other processes.
@@ -59,6 +59,8 @@ class _Streams:
 class Stream(AsyncIterator[str]):
     """A stream that the code reads."""
 
+    is_complete: bool
+
     def __init__(self, name: str, produce: Produce, silence: Duration | None, retry: Retry | None) -> None:
         self.name = name
         self._walk: _Walk | None = None
@@ -97,7 +99,7 @@ class Stream(AsyncIterator[str]):
         return piece
 
     async def aclose(self) -> None:
-        """Stop producing; what is stored stays."""
+        """Stop producing; everything stored stays."""
         if self._walk is not None:
             self._walk.stop()
 

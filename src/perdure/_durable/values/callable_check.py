@@ -1,7 +1,7 @@
-"""Whether a function can take the calls that another one will hand on to it.
+"""Whether a function accepts the calls that another one will pass on to it.
 
-An undo or a probe that cannot be called shows itself when something has gone wrong, which is too late. So each way
-in which the effect may be called is tried on its signature where the effect is declared; nothing is run.
+An undo or a probe with a wrong signature would fail only when something has gone wrong, which is too late. So each way
+in which the effect can be called is tried on its signature where the effect is declared; nothing is run.
 
 Arguments are handed on as they were given: by position up to the first that was left out, by name from there on.
 """
@@ -88,7 +88,7 @@ def _names(parameters: list[inspect.Parameter]) -> list[str]:
 
 
 def _mixed_up(takes: list[inspect.Parameter], given: list[str]) -> str:
-    """What goes by position lands where its name says, or where no name says otherwise."""
+    """Whether a positional argument lands on a parameter of another name."""
     names, by_name = _names(takes), {parameter.name for parameter in takes if parameter.kind not in _REST}
     for name, place in zip_longest(given, names):
         if name is not None and name != place and (name in by_name or place in given):

@@ -1,4 +1,4 @@
-"""What a decorator is given: a mistake is refused where it is written, not when the task has come so far."""
+"""Check the arguments of a decorator: a mistake is refused where it is written, not when the task gets there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from perdure.errors import InvalidInput
 
 
 def is_async(function: Any) -> bool:
-    """Whether calling it gives something to be awaited: an `async def`, or an object whose `__call__` is one."""
+    """Whether calling it returns an awaitable: an `async def`, or an object whose `__call__` is one."""
     if inspect.isroutine(function) or not callable(function):
         return inspect.iscoroutinefunction(function)
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)

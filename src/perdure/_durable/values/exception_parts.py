@@ -1,12 +1,12 @@
-"""What a declared exception is taken apart into, and made of again: its arguments and its attributes.
+"""The parts of a declared exception, and how it is made again from them: its arguments and its attributes.
 
-A class with a `__reduce__` of its own says by which call it is made again: that call is kept, if it calls the class. A
-class that has an `__init__` of its own and no such call is made again without `__init__`, as its arguments seldom are
-what that takes: the object is made, then `args` and the attributes are put back. No class is looked up by a name in the
-data here: the caller gives the class that the code declared.
+A class with its own `__reduce__` says which call makes it again: that call is stored, if it calls the class. A class
+with its own `__init__` and no such call is made again without `__init__`, because `args` seldom match its parameters:
+the object is created, then `args` and the attributes are set. No class is looked up by a name in the data here: the
+caller passes the class that the code declared.
 
-Attributes that are responses or requests of an HTTP client, and pydantic's validation errors, are known by their
-shape. What else is no data is left out, and named: then the class says by `__getstate__` what to keep.
+Attributes that are responses or requests of an HTTP client, and pydantic's validation errors, are recognized by their
+shape. Anything else that is not data is left out, and named: the class can then say by `__getstate__` what to keep.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from perdure._ground import codec
+from perdure._ground.encoding import codec
 from perdure._ground.traceback_text import TRACE
 from perdure.errors import NotStorable
 
 ARGS, STATE, LEFT_OUT, VALIDATION, BY_CLASS = "args", "state", "left_out", "validation", "by_class"
 REDUCED = "reduced"
-# Where an exception made from a record says what it was made from.
+# The record that an exception was made from, stored on the exception.
 RECORDED = "_perdure_recorded"
 _NOT_ATTRIBUTES = {RECORDED, TRACE}
 _CLIENTS = ("httpx", "httpx2", "requests")
@@ -31,7 +31,7 @@ _PRIVATE_HEADERS = {"set-cookie", "authorization", "proxy-authorization", "cooki
 
 
 def parts_of(error: BaseException) -> dict[str, Any]:
-    """What the exception is made of, as data."""
+    """The parts of the exception, as data."""
     if _is_validation(type(error)):
         return {VALIDATION: [error.title, _findings(error)], ARGS: []}  # type: ignore[attr-defined]
     if (reduced := _reduced(error)) is not None:
@@ -58,7 +58,7 @@ def parts_of(error: BaseException) -> dict[str, Any]:
 
 
 def made_of(cls: type[BaseException], parts: dict[str, Any]) -> BaseException | None:
-    """The exception again; None when the class does not say how it could be."""
+    """Make the exception again; None if the class does not say how."""
     if VALIDATION in parts:
         return _validation_error(cls, *parts[VALIDATION])
     if REDUCED in parts:
@@ -79,7 +79,7 @@ def made_of(cls: type[BaseException], parts: dict[str, Any]) -> BaseException | 
 
 
 def advice_for(parts: dict[str, Any]) -> str:
-    """What to define so that the exception comes back itself; '' when nothing was left out."""
+    """What to define so that the exception survives whole; '' if nothing was left out."""
     left_out: dict[str, str] = parts.get(LEFT_OUT) or {}
     if not left_out:
         return ""
@@ -109,11 +109,12 @@ def _attributes(error: BaseException) -> dict[str, Any]:
 
 
 def _reduced(error: BaseException) -> dict[str, Any] | None:
-    """The call of its own class that makes it again, as the class says; None when it does not, or of no data."""
+    """The call of its own class that makes it again, as the class says. None if there is none, or if it needs more than
+    data."""
     own = {name for cls in type(error).__mro__ if cls.__module__ != "builtins" for name in cls.__dict__}
     if "__reduce__" not in own:
         return None
-    with suppress(Exception):  # somebody's own code
+    with suppress(Exception):  # the user's own code
         taken_apart = error.__reduce__()
         if not isinstance(taken_apart, tuple) or taken_apart[0] is not type(error):
             return None
@@ -128,7 +129,7 @@ def _reduced(error: BaseException) -> dict[str, Any] | None:
 
 
 def _own_state(error: BaseException) -> dict[str, Any] | None:
-    """What the class itself says is to be kept, for a copy or for pickle."""
+    """The state that the class itself says to keep, for a copy or for pickle."""
     own = {name for cls in type(error).__mro__ if cls.__module__ != "builtins" for name in cls.__dict__}
     state: Any = None
     if "__getstate__" in own:

@@ -8,11 +8,11 @@ import msgspec
 from msgspec import inspect
 
 from perdure._durable.values.values import Signature
-from perdure._ground.class_fields import is_pydantic
+from perdure._ground.encoding.class_fields import is_pydantic
 
 
 def schema_of(annotation: Any) -> dict[str, Any] | None:
-    """What values of this annotation look like in JSON; None when that cannot be told."""
+    """The JSON schema for values of this annotation; None if it is not known."""
     if annotation is Any or annotation is None:
         return None
     try:
@@ -60,7 +60,7 @@ def _with_moments(annotation: Any, whole: dict[str, Any]) -> dict[str, Any]:
 
 
 def arguments_schema(signature: Signature) -> dict[str, Any]:
-    """What a function takes by name, as the JSON Schema of an object."""
+    """The parameters that a function takes by name, as the JSON Schema of an object."""
     found: dict[str, Any] = {}
     shared: dict[str, Any] = {}
     for name, annotation in signature.types.items():

@@ -17,8 +17,8 @@ from typing import Any
 
 from perdure import errors
 from perdure._durable.values.exception_parts import RECORDED, advice_for, made_of, parts_of
-from perdure._ground import codec
-from perdure._ground.class_fields import known_to
+from perdure._ground.encoding import codec
+from perdure._ground.encoding.class_fields import known_to
 from perdure._ground.exception_text import message_of
 from perdure._ground.traceback_text import TRACE, remember_trace, trace_of
 from perdure._replay import digest, is_same
@@ -31,7 +31,14 @@ _TAG = 0xC1
 
 
 class Signature:
-    """What a function takes and returns, by its annotations."""
+    """The parameters and the result of a function, by its annotations."""
+
+    hints: dict[str, Any]
+    returns: Any
+    is_method: bool
+    names: tuple[str, ...]
+    plain: int
+    is_spelled_one_way: bool
 
     def __init__(self, function: Callable[..., Any], *, leave_out: Sequence[str] = ()) -> None:
         try:
@@ -51,10 +58,10 @@ class Signature:
         self._required = sum(p.default is p.empty for p in self._takes)
         self.names = tuple(p.name for p in self._takes)
         self._needed = {p.name for p in parameters if p.default is p.empty}
-        # Every argument may be given by its name: then nothing has to be bound.
+        # Every argument can be given by name: then nothing has to be bound.
         self._is_plain = not self.is_method and all(p.kind in _BY_NAME for p in parameters)
         needs_names = any(p.default is p.empty for p in self._keywords.values())
-        self._may_be_placed = self._is_plain and not needs_names  # positional arguments alone may be a whole call
+        self._may_be_placed = self._is_plain and not needs_names  # positional arguments alone can be a whole call
         self._types = {p.name: Any if p.kind in _REST else self.hints.get(p.name, Any) for p in parameters}
         self._keepers: dict[str, Callable[[Any], tuple[bytes, Any] | None]] = {}  # of arguments that were given
         self.plain = self._required + self.is_method  # up to so many positional arguments, a call is spelled one way
@@ -134,8 +141,8 @@ class Signature:
         return self.spread(decoded)
 
     def decode_like(self, data: bytes, other: Signature) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The same, of a function that is called in the place of another: what it does not annotate is of the type that
-        the other one takes under this name, if that can still be made of it.
+        """The same for a function that is called in place of another one: a parameter it does not annotate gets the
+        type the other function gives this name, if the value can still be decoded so.
 
         Raises:
             TypeError: it takes others than it was called with.
@@ -165,10 +172,10 @@ class Signature:
         return bound.args, bound.kwargs
 
     def compared(self, data: bytes) -> bytes:
-        """What tells these arguments from others, however they were given; `self` counts as none of them.
+        """The comparable form of these arguments, however they were given; `self` is left out.
 
         Raises:
-            TypeError: one of them has no form that could be compared, or is not taken any more.
+            TypeError: an argument cannot be compared, or is no longer a parameter.
         """
         args, kwargs = self.decode_arguments(data)
         given = self._signature.bind_partial(*args, **kwargs).arguments.items()
@@ -183,12 +190,12 @@ class Signature:
 
     @property
     def takes_more(self) -> bool:
-        """Whether it takes arguments that are not named, as *args and **kwargs do."""
+        """Whether it takes arguments without a name, like *args and **kwargs."""
         return any(p.kind in _REST for p in self._signature.parameters.values())
 
     @property
     def types(self) -> dict[str, Any]:
-        """What can be given by name, and as which type."""
+        """The parameters that can be given by name, with their types."""
         return dict(list(self._types.items())[1 if self.is_method else 0 :])
 
 
@@ -219,7 +226,8 @@ _OURS: dict[str, type[PerdureError]] = {
 }
 
 
-# What steps and effects of this process declare (raises=, failed_on=), by name: the class of each module that has one.
+# The exceptions declared by steps and effects of this process (raises=, failed_on=), by name: the class of each module
+# that has one.
 _declared_here: dict[str, dict[str, type[BaseException]]] = {}
 
 
@@ -230,7 +238,7 @@ def declare(classes: Iterable[type[BaseException]]) -> None:
 
 
 def declared_here() -> list[type[BaseException]]:
-    """The exceptions that any call of this process declares; of two that have one name, neither."""
+    """The exceptions that any call of this process declares; if two have one name, neither."""
     return [cls for found in _declared_here.values() if len(found) == 1 for cls in found.values()]
 
 
@@ -238,7 +246,7 @@ _NOT_VALUES = ("what", "kept", "do", RECORDED, TRACE)
 
 
 def encode_error(error: BaseException, declared: Sequence[type[BaseException]], *, has_trace: bool = True) -> bytes:
-    """How an exception is kept: its name and message, where it was raised, and what it can be built from again."""
+    """Encode an exception: its name and message, where it was raised, and the parts it can be built from again."""
     name = type(error).__qualname__
     told: dict[str, Any] = {"type": name, "message": _printable(error), "args": None}
     if has_trace and (trace := trace_of(error)):
@@ -284,7 +292,7 @@ def _decoded(found: dict[str, Any], declared: Sequence[type[BaseException]]) -> 
 
 
 def recorded_as(error: BaseException) -> bytes | None:
-    """What the exception was made from, if it was recorded."""
+    """The record the exception was made from, if there is one."""
     data = getattr(error, RECORDED, None)
     return data if isinstance(data, bytes) else None
 

@@ -1,4 +1,4 @@
-"""Requests to addresses that somebody else chose: only the public internet, only the address that was checked."""
+"""Requests to addresses chosen by others: only to the public internet, only to the address that was checked."""
 
 from perdure._ground.lazy_door import lazy_door
 
@@ -8,7 +8,7 @@ __getattr__ = lazy_door(
         "addresses": ("is_allowed", "is_own", "why_refused"),
         "operator_settings": ("operator_rules",),
         "sender": ("Reply", "Sender"),
-        "signing": ("is_signed", "key_of", "new_secret", "sign"),
+        "webhook_signatures": ("is_signed", "key_of", "new_secret", "sign"),
         "web_address": ("Rules", "WebAddress", "read_address"),
     },
 )

@@ -1,4 +1,4 @@
-"""Which IP addresses a request may go to, when somebody else chose its destination.
+"""Which IP addresses a request may reach when others chose its destination.
 
 An address is public, private or refused. Private ones (loopback, the networks of RFC 1918, unique local addresses,
 shared address space) are for receivers beside this process, where an operator allows them. Everything else in the
@@ -64,7 +64,7 @@ def is_allowed(address: str | Address, *, is_private_allowed: bool = False) -> b
 
 
 def why_refused(address: str | Address, *, is_private_allowed: bool = False) -> str | None:
-    """Why a request may not go to this address; None when it may."""
+    """Why a request may not go to this address; None if it may."""
     if isinstance(address, str):
         if "%" in address:
             return "it names a zone"
@@ -99,7 +99,7 @@ def _why_refused_6(address: IPv6Address, is_private_allowed: bool) -> str | None
 
 
 def carried(address: IPv6Address) -> list[IPv4Address]:
-    """The IPv4 addresses that this one stands for, by any of the known mappings."""
+    """The IPv4 addresses that this one embeds, by any of the known mappings."""
     number = int(address)
     found: list[IPv4Address | None] = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
     is_isatap = (number >> 32) & 0xFFFFFFFF in _ISATAP
@@ -111,7 +111,7 @@ def carried(address: IPv6Address) -> list[IPv4Address]:
 
 
 def is_own(address: str) -> bool:
-    """Whether this machine has the address. The kernel reaches an address of its own from that same address."""
+    """Whether this machine has the address. The kernel reaches its own addresses from that same address."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect((address, 9))  # sends nothing

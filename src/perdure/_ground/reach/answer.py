@@ -11,7 +11,7 @@ _STATUS = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?: [^\r\n]*)?")
 
 
 class Unreadable(Exception):
-    """The answer is not HTTP, or larger than what is read of it. `status` is None when not even that was there."""
+    """The answer is not HTTP, or larger than the limit. `status` is None if not even that was readable."""
 
     def __init__(self, what: str, status: int | None = None) -> None:
         super().__init__(what)

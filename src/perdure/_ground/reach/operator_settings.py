@@ -1,6 +1,6 @@
-"""What an operator allows, for processes that are not a server: the same settings, from the same places.
+"""The operator's settings for processes that are not a server: the same settings, from the same places.
 
-`allow_private_hooks` and `hook_ports` stand in `[server]` of config.toml beside the store, or in PERDURE_SERVER_….
+`allow_private_hooks` and `hook_ports` are in `[server]` of config.toml beside the store, or in PERDURE_SERVER_….
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TRUE = ("1", "true", "yes", "on")
 
 
 def operator_rules(folder: Path | None = None, environ: Mapping[str, str] = os.environ) -> Rules:
-    """The rules for addresses of webhooks. What cannot be read allows nothing."""
+    """The rules for addresses of webhooks. An unreadable setting allows nothing."""
     given = _from_file(folder)
     private = environ.get("PERDURE_SERVER_ALLOW_PRIVATE_HOOKS", given.get("allow_private_hooks", False))
     ports = environ.get("PERDURE_SERVER_HOOK_PORTS", given.get("hook_ports", PUBLIC.ports))

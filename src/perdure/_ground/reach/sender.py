@@ -1,9 +1,9 @@
-"""Send one request to an address that somebody else chose.
+"""Send one request to an address chosen by others.
 
-The host is resolved once. Every address that it has must be allowed; the connection goes to one of those addresses,
-so that a name which changes its answer between the check and the connection leads nowhere else. The certificate must
-fit the name as written. Redirects are not followed, proxies of the environment are not used, and an answer is read up
-to a size and for a time.
+The host is resolved once. Every address it has must be allowed, and the connection is made to one of those addresses,
+so a name that changes its answer between the check and the connection gains nothing. The certificate must fit the name
+as written. Redirects are not followed, proxies of the environment are not used, and an answer is read up to a size and
+for a time.
 
 Owns the sending. addresses.py decides about IP addresses, web_address.py about how an address is written, and
 answer.py reads what comes back.
@@ -39,7 +39,7 @@ _FOLD = 3  # addresses that are tried
 
 
 class Reply(Struct, frozen=True):
-    """What came back. Without a status, nothing did, and `trouble` says why."""
+    """The receiver's answer. Without a status there was none, and `trouble` says why."""
 
     status: int | None
     headers: Mapping[str, str] = {}
@@ -74,7 +74,7 @@ class Sender:
         """Say now whether requests to this address would be sent.
 
         Raises:
-            AddressRefused: they would not, or its host has no address.
+            AddressRefused: it is not allowed, or its host has no address.
         """
         parts = read_address(address, self.rules)
         try:
@@ -84,7 +84,7 @@ class Sender:
         return parts
 
     async def post(self, address: str, headers: Mapping[str, str], body: bytes) -> Reply:
-        """Send the body. Whatever goes wrong on the way is told in the reply."""
+        """Send the body. Any failure is described in the reply."""
         if len(body) > MOST_SENT:
             return Reply(None, trouble=f"the body has {len(body)} bytes; at most {MOST_SENT} are sent")
         try:
@@ -101,6 +101,21 @@ class Sender:
             return Reply(problem.status, trouble=str(problem))
         except (OSError, EOFError) as problem:
             return Reply(None, trouble=_words(problem))
+
+    async def certificate_end(self, address: str) -> float:
+        """When the certificate of an https receiver ends, in seconds since 1970. Nothing is sent to it.
+
+        Raises:
+            AddressRefused: requests to this address would not be sent.
+            OSError, TimeoutError: it cannot be reached; ssl.SSLCertVerificationError: its certificate is not good.
+        """
+        parts = read_address(address, self.rules)
+        async with self._turn(parts.host), asyncio.timeout(IN_ALL):
+            _, writer = await self._connect(parts, await self._addresses(parts, address))
+        try:
+            return float(ssl.cert_time_to_seconds(writer.get_extra_info("peercert")["notAfter"]))
+        finally:
+            writer.transport.abort()
 
     async def _exchange(self, parts: WebAddress, address: str, request: bytes) -> Reply:
         addresses = await self._addresses(parts, address)

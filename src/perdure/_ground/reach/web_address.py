@@ -27,7 +27,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class Rules(Struct, frozen=True):
-    """What an operator allows: the ports, and whether receivers may be private (then a loopback one may speak http)."""
+    """What an operator allows: the ports, and private receivers (then a loopback one may use http)."""
 
     ports: tuple[int, ...] = (443,)
     is_private_allowed: bool = False
@@ -51,7 +51,7 @@ class WebAddress(Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        """What the Host header says."""
+        """The value of the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -60,7 +60,7 @@ def read_address(text: str, rules: Rules = PUBLIC) -> WebAddress:
     """The parts of an address.
 
     Raises:
-        AddressRefused: it is not written in the one way that is taken, or the rules do not allow it.
+        AddressRefused: it is not in the one accepted spelling, or the rules do not allow it.
     """
     if not 0 < len(text) <= _MOST:
         raise AddressRefused(text[:80], f"it has to be text of 1 to {_MOST} characters")

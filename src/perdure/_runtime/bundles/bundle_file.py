@@ -7,7 +7,7 @@ altered is refused. Without one the seal is a plain SHA-256: it shows damage, no
 The header says nothing of what the task did.
 
 A bundle is hostile until its seal fits. It is read once, into a private file, with every length checked before it is
-believed; nothing in it is opened before that. What nobody signed may also not unpack to much more than its size.
+believed; nothing in it is opened before that. An unsigned bundle may also not unpack to much more than its size.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import IO, Annotated
 import msgspec
 from msgspec import Meta
 
-from perdure._ground import envelope
-from perdure._ground.crypto import KeyRing
+from perdure._ground.secrets import envelope
+from perdure._ground.secrets.crypto import KeyRing
 from perdure.errors import BundleRefused, RecordDamaged
 
 FORMAT = 1
@@ -37,7 +37,7 @@ PART = 8 * 1024 * 1024
 # What an envelope adds to its contents, at most.
 _AROUND = 1024
 _READ = 1 << 20
-# What nobody signed may unpack to so much, and to so many times its own size.
+# An unsigned bundle may unpack to this many bytes, and to this many times its own size.
 _FREE, _TIMES = 4 * 1024 * 1024, 100
 
 _Uid = Annotated[str, Meta(pattern=r"\A[0-9a-v]{24}\Z")]
@@ -80,7 +80,7 @@ class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def write(path: Path, header: Header, sections: Sequence[tuple[str, bytes]], pack: IO[bytes], ring: KeyRing) -> Header:
     """Write a bundle: `sections` by name, then `pack` in parts. The file is there when it is whole and synced.
 
-    It is made under a name nobody can guess and takes the place of what has its name: a link there is replaced, not
+    It is written under a random name and then renamed: a link that has its name is replaced, not
     followed.
     """
     key = ring.current
@@ -150,7 +150,7 @@ class Bundle:
     def __init__(self, path: Path, ring: KeyRing, *, trust: bool = False) -> None:
         """
         Raises:
-            BundleRefused: it is no bundle, cut off, altered, or of a newer perdure.
+            BundleRefused: it is not a bundle, is cut off or altered, or of a newer perdure.
             KeyMissing: it is sealed with a key that is not here.
         """
         self.path, self._ring = path, ring
@@ -202,7 +202,7 @@ class Bundle:
     # ── taking it ───────────────────────────────────────────────────────────────────────────────
 
     def _take(self, source: IO[bytes]) -> None:
-        """All of it, once: what is looked at later is the private copy, which nobody else can change."""
+        """Read the whole file once. Later looks use this private copy, which no other process can change."""
         first, head = self._read_head(source)
         self.header = header = self._read_header(head)
         starts_at = len(first) + 4 + len(head)
@@ -218,7 +218,7 @@ class Bundle:
             self._places[section.name] = (at, section.size)
             at += section.size
         if not hmac.compare_digest(seal.digest(), source.read(_SEAL)) or source.read(1):
-            what = "somebody altered it, or it is damaged" if header.is_signed else "it is damaged"
+            what = "it was altered, or it is damaged" if header.is_signed else "it is damaged"
             raise self._refused(f"its seal does not fit: {what}")
         if damaged:
             raise self._refused(f"section {damaged!r} is damaged")
@@ -238,7 +238,7 @@ class Bundle:
         first = source.readline(64)
         number = first.removeprefix(_MAGIC).removesuffix(b"\n")
         if not first.startswith(_MAGIC) or not number.isdigit() or len(number) > 9:
-            raise self._refused("it is no bundle of perdure", do="choose the file that `perdure export` made")
+            raise self._refused("it is not a bundle of perdure", do="choose the file that `perdure export` made")
         if int(number) > FORMAT:
             raise self._refused(f"a newer perdure made it (format {int(number)})", do="update perdure here")
         length = int.from_bytes(source.read(4))
@@ -267,11 +267,11 @@ def _opened(path: Path) -> IO[bytes]:
     try:
         number = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or "that is no name of a file"
+        why = getattr(error, "strerror", None) or "that is not the name of a file"
         raise BundleRefused(str(path), f"it cannot be read: {why}", do="name a file that exists") from None
     if not stat.S_ISREG(os.fstat(number).st_mode):
         os.close(number)
-        raise BundleRefused(str(path), "it is no file", do="name the file that `perdure export` made")
+        raise BundleRefused(str(path), "it is not a file", do="name the file that `perdure export` made")
     return open(number, "rb")
 
 

@@ -21,9 +21,9 @@ from typing import Any
 import msgspec
 
 from perdure._durable import require_all_entries
-from perdure._ground import deltas as frames
-from perdure._ground import envelope
 from perdure._ground.bridge import Call
+from perdure._ground.encoding import deltas as frames
+from perdure._ground.secrets import envelope
 from perdure._runtime.bundles.bundle_file import Bundle, Header, write
 from perdure._runtime.context import mapping_for
 from perdure._runtime.restore import CAUSE, PART, Saved, from_data, home_of
@@ -99,7 +99,7 @@ async def export(
     if store.ring.current is None:
         await _refuse_secrets(task, saved, cuts)
     line = (await current_row(store, task.id, task.uid)).line
-    await require_all_entries(store, task.id, task.uid, line)  # where it is taken in, nobody would miss them
+    await require_all_entries(store, task.id, task.uid, line)  # the store that imports it does not need them
     _take(steps, "journal", id)
     if move:
         await leave(task)  # from here on it is carried through: the task lives in the bundle alone
@@ -253,7 +253,7 @@ async def bring_in(
 ) -> Imported:
     """Make the task of a bundle one of this store; `paths` says where folders of there are here.
 
-    A bundle that nobody signed is data only: the task comes in paused, and nothing its recipes and fingerprints name
+    An unsigned bundle is data only: the task comes in paused, and nothing its recipes and fingerprints name
     is started, contacted or looked at. `trust` says that the caller knows who made it.
 
     Raises:
@@ -289,7 +289,7 @@ async def bring_in(
         id = await take_in(store, rows, origin=origin, paths=where)
         notes = [*damaged]
         if not header.is_signed:
-            notes.append("it was not signed: that nobody altered it cannot be told")
+            notes.append("it is not signed, so an alteration would not be seen")
         if not bundle.is_trusted:
             notes.append(
                 "so it is data only, and paused: --trust at the import lets its recipes start and change things"
@@ -374,7 +374,7 @@ class _Scales:
         if size > self._bundle.allowance:
             raise BundleRefused(
                 str(self._bundle.path),
-                f"nobody signed it, and its records unpack to more than {self._bundle.allowance:,} bytes",
+                f"it is not signed, and its records unpack to more than {self._bundle.allowance:,} bytes",
                 do="export it from a store with a key, or say --trust if you know who made it",
             )
 

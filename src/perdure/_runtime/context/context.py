@@ -108,7 +108,7 @@ class Context:
         """
         target = Path(os.path.normpath(self.cwd / Path(path).expanduser()))
         if not target.is_dir():
-            raise InvalidInput(f"{target} is no folder", do="make it first")
+            raise InvalidInput(f"{target} is not a folder", do="make it first")
         self.previous_cwd, self.cwd = self.cwd, target
 
     def may(self, permission: str) -> bool:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from perdure._ground.crypto import KeyRing
+from perdure._ground.secrets.crypto import KeyRing
 from perdure._model import Verdict
 from perdure._runtime.context.context import Context
 

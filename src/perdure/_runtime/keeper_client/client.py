@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from perdure import keeper
-from perdure._ground.crypto import KeyRing
 from perdure._ground.record_sealer import derived
+from perdure._ground.secrets.crypto import KeyRing
 from perdure._runtime.keeper_client import keeper_place as places
 from perdure._runtime.keeper_client import keeper_start as starting
 from perdure._runtime.keeper_client import refusals
@@ -42,6 +42,9 @@ _NO_ANSWERS = (keeper.Request, keeper.News)
 class Client:
     """This process's connection to the keeper of one store."""
 
+    home: Path
+    keys: str
+
     def __init__(self, home: Path, keys: str = "") -> None:
         self.home, self.keys = home, keys  # by which the keeper seals its records
         self.about: dict[str, Any] = {}
@@ -53,6 +56,11 @@ class Client:
         self._patience: asyncio.TimerHandle | None = None
         self._is_closed = False
         self._pid = os.getpid()
+
+    @property
+    def keeper_identity(self) -> str:
+        """Of the keeper's folder, once it has answered; "" if it does not tell."""
+        return str(self.about.get("identity") or "")
 
     def ask(self, verb: str, body: bytes = b"", fds: tuple[int, ...] = (), **args: Any) -> Ask:
         return Ask(self, keeper.Request(next(self._ids), verb, args, body, fds))

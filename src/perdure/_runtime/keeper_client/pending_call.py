@@ -33,6 +33,7 @@ class Ask(Hop[keeper.Reply]):
     """
 
     __slots__ = ("_way", "request", "loop", "_future", "_done", "_answer")
+    request: keeper.Request
 
     def __init__(self, way: Way, request: keeper.Request) -> None:
         self._way, self.request = way, request

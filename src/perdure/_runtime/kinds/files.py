@@ -61,7 +61,7 @@ def _capture(file: Any) -> dict[str, Any]:
     position = file.tell()
     length = status.st_size if writes else min(position, status.st_size)
     if isinstance(file, io.TextIOBase) and not writes:
-        length = status.st_size  # a text position is no byte offset
+        length = status.st_size  # a text position is not a byte offset
     return {
         "path": os.path.abspath(file.name),
         "mode": file.mode,

@@ -18,12 +18,10 @@ from perdure._runtime.keeper_client import Record
 from perdure._runtime.keeper_client import client as clients
 from perdure._runtime.kinds import session_facts
 from perdure._runtime.secrets import Secret, environment
-from perdure._runtime.units import Owner, opened, problem_of, restarted, verdict_of
+from perdure._runtime.units import MADE_ANEW, Owner, opened, problem_of, restarted, verdict_of
 from perdure.errors import InvalidInput, SecretMissing
 from perdure.keeper import is_port_taken
 
-# What can be made anew without asking: nothing is in it but its process.
-_REBUILT = frozenset({"service"})
 CONNECTIONS = frozenset({"session", "request", "listener"})
 
 
@@ -46,7 +44,7 @@ class KeptType(UnitType):
             "kind": live.kind,
             "name": live.name,
             "uid": live.uid,
-            "recipe": await _whole_recipe(live, place) if live.kind in _REBUILT else dict(live.recipe),
+            "recipe": await _whole_recipe(live, place) if live.kind in MADE_ANEW else dict(live.recipe),
             "limits": dict(live.limits),
             "pid": live.pid,
             "start": live.start,
@@ -59,7 +57,7 @@ class KeptType(UnitType):
             return await found(record, recipe)
         gone = verdict_of(record, False, False).reason if record is not None else _nowhere(recipe, place)
         options = (f"{_opened_by(recipe)} makes a new one",)
-        if recipe["kind"] not in _REBUILT:
+        if recipe["kind"] not in MADE_ANEW:
             return Verdict("lost", gone, options=options)
         missing = _missing(recipe)
         if missing:
@@ -109,7 +107,7 @@ async def found(record: Record, saved: Any = None) -> Verdict:
     told = await session_facts.verdict_on(record) if record.kind == "session" and record.is_alive else None
     if record.kind == "file" and record.is_alive and (problem := await Call(lambda: problem_of(record))):
         return Verdict("lost", problem, do_not_assume=("that it holds what you wrote or read",))
-    if told is None and saved is not None and record.is_alive and record.kind in _REBUILT:
+    if told is None and saved is not None and record.is_alive and record.kind in MADE_ANEW:
         before = [saved["pid"], saved.get("start") or record.start]  # an older save has its pid alone
         if saved["uid"] == record.uid and before != [record.pid, record.start]:
             return restarted(record, before)

@@ -18,9 +18,9 @@ from typing import Any
 
 import msgspec
 
-from perdure._ground import envelope
 from perdure._ground.clock import Clock, SystemClock
-from perdure._ground.crypto import KeyRing
+from perdure._ground.secrets import envelope
+from perdure._ground.secrets.crypto import KeyRing
 from perdure._runtime.context import Place, UnitType
 from perdure.errors import RecordDamaged
 

@@ -20,10 +20,10 @@ from zlib import crc32
 import msgspec
 
 from perdure._ground import crash_points as crash
-from perdure._ground import envelope
 from perdure._ground.bridge import Call
-from perdure._ground.crypto import KeyRing
 from perdure._ground.ids import check_id
+from perdure._ground.secrets import envelope
+from perdure._ground.secrets.crypto import KeyRing
 from perdure._model import Verdict
 from perdure._runtime.context import Place, UnitType
 from perdure._runtime.secrets import resolve
@@ -54,6 +54,9 @@ Send = Callable[[QueuedRequest], "Any | Awaitable[Any]"]
 
 class RequestQueue:
     """A queue of requests in one file."""
+
+    path: Path
+    is_new: bool
 
     def __init__(self, path: str | Path, ring: KeyRing | None = None) -> None:
         """

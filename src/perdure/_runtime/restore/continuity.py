@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure._durable import current_attempt, once
-from perdure._runtime.context import Fingerprint, Held, context_of, mapped
+from perdure._runtime.context import Context, Fingerprint, Held, context_of, mapped
 from perdure._runtime.kinds import Back, HttpSession, KeptWorkspace, RateLimits, RequestQueue, type_of, unknown_kind
 from perdure._runtime.restore import restore_on_claim as world
 from perdure._runtime.restore import restore_plan as plans
@@ -29,6 +29,8 @@ from perdure.errors import NotFound, RecordDamaged
 
 class Continuity:
     """What a task has around it, saved and restored. A base of `Runtime`."""
+
+    context: Context
 
     def __init__(self, store: Store, task_id: str, uid: str) -> None:
         self._store, self._task_id, self._uid = store, task_id, uid
@@ -135,7 +137,7 @@ class Continuity:
     ) -> KeptWorkspace:
         """Cut this folder at every save. `back` says when a restore puts it back: missing, always or never."""
         home, ring = saves.home_of(self._store), self._store.ring
-        workspace_swap.recover(home)  # before anybody works in it: later it would take back new work too
+        workspace_swap.recover(home)  # before any code works in it: later it would take back new work too
         workspace = Workspace(root, home, ignored=ignored, repositories=repositories, ring=ring)
         kept: KeptWorkspace = self.context.hold("workspace", "workspace", KeptWorkspace(workspace, back)).live
         return kept

@@ -17,6 +17,9 @@ from perdure._runtime.context import Finding
 from perdure._runtime.secrets import redaction
 
 _LEVELS: tuple[Level, ...] = ("kept", "imaged", "rebuilt", "lost")
+# Surroundings that are rebuilt in every new process.
+_RETURNING = ("environment", "directory", "variables")
+_MOST_CHANGED, _LONGEST_REASON = 10, 200
 # About a thousand tokens.
 _MOST = 4000
 
@@ -122,6 +125,15 @@ def _as_text(text: str) -> str:
 
 def to_data(report: RestoreReport) -> Any:
     return redaction.redact_value(msgspec.to_builtins(report))
+
+
+def changed(report: RestoreReport) -> list[list[str]]:
+    """What did not come back as it was: name, level and reason, what is lost first. For people who were away."""
+    found = [one for level in ("lost", "rebuilt") for one in report.units if one.level == level]
+    shown = [one for one in found if one.level == "lost" or one.kind not in _RETURNING]
+    return [
+        [one.name, one.level, redaction.redact(one.verdict.reason)[:_LONGEST_REASON]] for one in shown[:_MOST_CHANGED]
+    ]
 
 
 def from_data(data: Any) -> RestoreReport:

@@ -17,6 +17,7 @@ from perdure._runtime.restore.cut import Saved, SavedUnit, from_data, in_order
 from perdure._runtime.restore.report import RestorePlan, UnitLine
 from perdure._runtime.restore.save import CAUSE, PART, place_for
 from perdure._runtime.secrets import Secret, redaction, references_in
+from perdure._store import ChildRow
 from perdure._tasks import Task, arrival, carried, store_of, task_by_uid, tasks_of
 from perdure.errors import Incompatible, NotFound, PerdureError, SecretMissing
 
@@ -45,7 +46,7 @@ async def prepare(
 ) -> Prepared:
     """Look at everything a restore of a checkpoint needs (the newest that was saved, if none is named).
 
-    Of a task that came in by a bundle nobody signed only what is harmless is brought back, and nothing is looked at
+    Of a task from an unsigned bundle, only what is harmless is restored, and nothing is looked at
     but what this process itself has named, unless it is trusted: a look contacts whom its recipe names. At a claim
     the task goes on from its journal's end, not from the save: see `_as_claimed`.
 
@@ -120,9 +121,9 @@ async def _held_for(task: Task, context: Context, before: str = "") -> list[Unit
         for record in await all_of(place_for(task, context))
         if record.kind not in _OF_RUNS
     ]
-    for uid, id, status in await store_of(task).query("children_of", uid=task.uid):
-        if status not in FINISHED:
-            held += await _held_for(await task_by_uid(tasks_of(task), uid), context, f"{before}{id}: ")
+    for child in await store_of(task).rows(ChildRow, "children_of", uid=task.uid):
+        if child.status not in FINISHED:
+            held += await _held_for(await task_by_uid(tasks_of(task), child.uid), context, f"{before}{child.id}: ")
     return held
 
 
@@ -159,7 +160,7 @@ def _fate(frame: CallFrame) -> str:
 
 
 async def as_here(task: Task, checkpoint: str, data: Any) -> tuple[Saved, bool]:
-    """What was saved, as it is on this machine; and whether somebody this one trusts has written it."""
+    """What was saved, with the paths of this machine, and whether a store that this one trusts wrote it."""
     came = await arrival(store_of(task), task.uid) or {}
     is_trusted = bool(came.get("trusted", came.get("signed", True)))
     return _as_here(from_data(data, checkpoint), came.get("paths") or {}), is_trusted

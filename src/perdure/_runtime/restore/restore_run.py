@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -111,7 +112,9 @@ async def carry_out(task: Task, context: Context, prepared: Prepared) -> Restore
             crash.place("restore.unit")
         doing = "the report"
         report = _report(prepared, lines, task)
-        await carry(task, PART, reports.to_data(report), cause=CAUSE, kind="restored")
+        levels = dict(Counter(line.level for line in lines))
+        noted = {"levels": levels, "changed": reports.changed(report)}
+        await carry(task, PART, reports.to_data(report), cause=CAUSE, kind="restored", told=noted)
     except BaseException as error:
         context.permissions = before
         left = await _take_back(back, prepared.place)

@@ -3,8 +3,8 @@
 There are two filters. The first replaces values that this process knows to be secret (it fetched them, or filtered
 them out of an environment) wherever they stand, also base64- or URL-encoded. The second replaces text that looks like
 a secret: tokens of known makers, private keys, passwords in addresses and assignments. The forms are in
-perdure/_ground/secret_forms.py, the one list that all filters share; the known values are in
-perdure/_ground/known_secrets.py.
+perdure/_ground/secrets/secret_forms.py, the one list that all filters share; the known values are in
+perdure/_ground/secrets/known_secrets.py.
 
 The second filter guesses and misses some. The first misses no value of six characters or more.
 """
@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import logging
 
-from perdure._ground import secret_forms
-from perdure._ground.known_secrets import forget_all, hide_known, is_known, know, known_in, redact, redact_value
+from perdure._ground.secrets import secret_forms
+from perdure._ground.secrets.known_secrets import forget_all, hide_known, is_known, know, known_in, redact, redact_value
 
 HIDDEN = secret_forms.HIDDEN
 __all__ = [

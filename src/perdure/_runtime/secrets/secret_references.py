@@ -36,6 +36,7 @@ class Secret:
     """Where a secret is. Its text and repr are the reference; only `value()` fetches it."""
 
     __slots__ = ("name", "source")
+    name: str
 
     def __init__(self, source: Source, name: str) -> None:
         _check(source, name)

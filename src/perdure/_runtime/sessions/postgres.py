@@ -9,6 +9,7 @@ itself is perdure.keeper.pgproxy; postgres_connection.py has the behaviour of a 
 
 from __future__ import annotations
 
+import time
 import weakref
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,7 +23,15 @@ from perdure._model import Level, Verdict
 from perdure._runtime.sessions import postgres_address
 from perdure._runtime.sessions.broken_links import mended
 from perdure._runtime.sessions.postgres_verdicts import kept, verdict_of
-from perdure._runtime.sessions.session_processes import ONCE, SessionPlace, ask, seconds_of, started
+from perdure._runtime.sessions.session_processes import (
+    LOOK_SECONDS,
+    ONCE,
+    START_SECONDS,
+    SessionPlace,
+    ask,
+    seconds_of,
+    started,
+)
 from perdure.errors import Conflict, SessionLost, SessionUnavailable, SqlFailed
 from perdure.keeper import pgproxy
 
@@ -63,6 +72,8 @@ async def open_postgres(
 
 class PostgresSession:
     """One kept session. `level` and `verdict` tell how it came back."""
+
+    verdict: Verdict
 
     def __init__(self, place: SessionPlace, name: str, dsn: str, hold: float, rebuild: str) -> None:
         self.name = name
@@ -198,25 +209,38 @@ class PostgresSession:
     def _find(self) -> None:
         """Find the session's proxy, or start one that takes over from a dead one."""
         options = postgres_address.options_of(self._dsn)
-        state = ask(self._folder, {"ask": "state"})
-        if state is not None:
-            self._refuse_another(state, options)
-        if state is not None and state["gone"] is None:
-            self._know(self._ask({"ask": "hold", "seconds": self._hold}))
-            self.verdict = kept(state)
-            return
-        lost, recipe = "", ""
-        if state is not None:
-            lost, recipe = state["gone"], self._recipe()
-            ask(self._folder, {"ask": "end"})
+        lost, recipe, end = "", "", time.monotonic() + START_SECONDS
+        while True:
+            state = ask(self._folder, {"ask": "state"})
+            if state is not None:
+                self._refuse_another(state, options)
+            if state is not None and state["gone"] is not None:
+                lost, recipe = state["gone"], self._recipe() or recipe
+                ask(self._folder, {"ask": "end"})
+                state = None
+            try:
+                self.verdict = self._kept(state) if state is not None else self._started(options, lost, recipe)
+                return
+            except SessionLost:  # the proxy ended since it was found; the next one knows what became of the connection
+                if time.monotonic() > end:
+                    raise
+                time.sleep(LOOK_SECONDS)
+
+    def _kept(self, state: dict[str, Any]) -> Verdict:
+        self._know(self._ask({"ask": "hold", "seconds": self._hold}))
+        return kept(state)
+
+    def _started(self, options: dict[str, str], lost: str, recipe: str) -> Verdict:
         mark = self._folder / "was-here"
         was_here = mark.exists()
         answer = self._launch(options, recipe)
         state = self.refresh()
+        if state["gone"] is not None:
+            raise SessionLost(self.name, state["gone"])
         self._refuse_another(state, options)
         mark.touch()
         lost = lost or answer.get("lost") or ("its proxy is gone, and with it the connection" if was_here else "")
-        self.verdict = verdict_of(answer, state, lost)
+        return verdict_of(answer, state, lost)
 
     def _refuse_another(self, state: dict[str, Any], options: dict[str, str]) -> None:
         """A name is one session: another database under it would be worked in by mistake."""

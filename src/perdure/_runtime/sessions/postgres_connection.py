@@ -23,7 +23,14 @@ from perdure._durable import UnitCall, current_attempt, step, unit_call
 from perdure._ground.bridge import Call
 from perdure._runtime.sessions import postgres_answers
 from perdure._runtime.sessions.broken_links import mended
-from perdure._runtime.sessions.statements import IN_A_STEP, LONGEST_ANSWER, call_in_step, control_of, refuse
+from perdure._runtime.sessions.statements import (
+    IN_A_STEP,
+    LONGEST_ANSWER,
+    call_in_step,
+    control_of,
+    refuse,
+    wait_for_journal,
+)
 from perdure._runtime.sessions.transaction_blocks import Over, check_unfinished, end_transaction, kept_block
 from perdure.errors import ReplayDiverged, SessionLost, StatementUnanswered, TransactionLost
 from perdure.keeper import digest_of, pgproxy
@@ -218,6 +225,7 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
             raise self.over.error(self.label)
         path = place.next_path(self.label)
         block = self._block_of(path, text)
+        await wait_for_journal(place, block)
         cursor._about = pgproxy.note(call_in_step(place, self.label, digest, text, block, path))
         try:
             await act()

@@ -26,7 +26,8 @@ LONGEST_FOLDER = 90  # a socket's path ends at 107 characters
 # The patch of a task's journal from which on statements are done once per call.
 ONCE = "perdure.statements-once"
 _ANSWER_SECONDS = 10.0
-_START_SECONDS = 90.0
+START_SECONDS = 90.0
+LOOK_SECONDS = 0.02
 # The rest of the environment is of no concern to a process that outlives this one.
 _NEEDED = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "PERDURE_TEST_CLOCK")
 
@@ -94,7 +95,7 @@ def started(place: SessionPlace, program: str, config: dict[str, Any], folder: P
     Raises:
         SessionUnavailable: the process cannot be started, or does not answer.
     """
-    end = time.monotonic() + _START_SECONDS
+    end = time.monotonic() + START_SECONDS
     while True:
         answer = place.launch(program, config, folder)
         kind = answer.get("kind")
@@ -107,7 +108,7 @@ def started(place: SessionPlace, program: str, config: dict[str, Any], folder: P
         if time.monotonic() > end:
             raise SessionUnavailable(config["label"], "its process does not answer")
         # It died a moment ago, another client is just starting it, or the one before has not quite ended.
-        time.sleep(0.02)
+        time.sleep(LOOK_SECONDS)
 
 
 def ask(folder: Path, question: dict[str, Any], seconds: float = _ANSWER_SECONDS) -> dict[str, Any] | None:

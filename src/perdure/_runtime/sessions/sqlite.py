@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 import weakref
 from base64 import b64decode, b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -27,8 +28,23 @@ from perdure._ground.durations import Duration
 from perdure._model import Level, Verdict
 from perdure._runtime.sessions.broken_links import mended
 from perdure._runtime.sessions.postgres_verdicts import NEW_SESSION
-from perdure._runtime.sessions.session_processes import ONCE, SessionPlace, ask, seconds_of, started
-from perdure._runtime.sessions.statements import IN_A_STEP, LONGEST_ANSWER, call_in_step, control_of, refuse
+from perdure._runtime.sessions.session_processes import (
+    LOOK_SECONDS,
+    ONCE,
+    START_SECONDS,
+    SessionPlace,
+    ask,
+    seconds_of,
+    started,
+)
+from perdure._runtime.sessions.statements import (
+    IN_A_STEP,
+    LONGEST_ANSWER,
+    call_in_step,
+    control_of,
+    refuse,
+    wait_for_journal,
+)
 from perdure._runtime.sessions.transaction_blocks import Over, check_unfinished, end_transaction, kept_block
 from perdure.errors import (
     InvalidInput,
@@ -95,6 +111,9 @@ class SqliteSession:
     block: str = ""
     depth: int = 0
     is_once: bool = True  # False in a task that was begun before statements were done once per call
+    path: Path
+    verdict: Verdict
+    in_transaction: bool
 
     def __init__(self, place: SessionPlace, name: str, path: str | Path, hold: float, busy: float) -> None:
         self.name = name
@@ -218,6 +237,7 @@ class SqliteSession:
         path = place.next_path(self.name)
         if not self.block and (self.in_transaction or control_of(sql) == "begin"):
             self.block = path
+        await wait_for_journal(place, self.block)
         call = call_in_step(place, self.name, _digest(verb, sql, bindings), sql, self.block, path)
         answer = await Call(lambda: self._execute(verb, sql, bindings, call))
         if "another" in answer:
@@ -254,8 +274,7 @@ class SqliteSession:
     async def is_broken_by(self, error: Exception) -> bool:
         if not isinstance(error, SessionLost):
             return False
-        state = await Call(lambda: ask(self._folder, {"ask": "state"}))
-        return state is None or bool(state["gone"]) or state["holder"] != self._holder
+        return await Call(self._has_holder_ended)
 
     @property
     def label(self) -> str:
@@ -312,24 +331,42 @@ class SqliteSession:
     def _find(self) -> None:
         if not self.path.parent.is_dir():
             raise InvalidInput(f"there is no folder {self.path.parent}", do="make it, or name another path")
-        is_new, lost = False, ""
-        state = ask(self._folder, {"ask": "state"})
+        lost, end = "", time.monotonic() + START_SECONDS
+        while True:
+            state = ask(self._folder, {"ask": "state"})
+            self._holder = 0 if state is None else state["holder"]
+            try:
+                is_new, lost = self._have_holder(state, lost)
+                self._enter(is_new, lost)
+                return
+            except SessionLost:
+                # A holder that ended since it was found has a successor, which knows what became of the transaction.
+                if time.monotonic() > end or not self._has_holder_ended():
+                    raise
+                time.sleep(LOOK_SECONDS)
+
+    def _have_holder(self, state: dict[str, Any] | None, lost: str) -> tuple[bool, str]:
+        """Start a holder where there is none, or one whose file is gone. Whether it is new, and what was lost."""
         if state is not None and state["gone"]:
             lost = state["gone"]
             ask(self._folder, {"ask": "end"})
-        if state is None or lost:
-            config = {
-                "name": f"sq:{self._folder.name}",
-                "label": self.name,
-                "folder": str(self._folder),
-                "path": str(self.path),
-                "hold": self._hold,
-                "busy": self._busy,
-            }
-            answer = started(self._place, "sqlite", config, self._folder)
-            if answer.get("kind") == "lost":
-                raise SessionUnavailable(self.name, answer["error"])
-            is_new, lost = answer["how"] == "new", lost or answer.get("lost") or ""
+        elif state is not None:
+            return False, lost
+        config = {
+            "name": f"sq:{self._folder.name}",
+            "label": self.name,
+            "folder": str(self._folder),
+            "path": str(self.path),
+            "hold": self._hold,
+            "busy": self._busy,
+        }
+        answer = started(self._place, "sqlite", config, self._folder)
+        if answer.get("kind") == "lost":
+            raise SessionUnavailable(self.name, answer["error"])
+        self._holder = 0
+        return answer["how"] == "new", lost or answer.get("lost") or ""
+
+    def _enter(self, is_new: bool, lost: str) -> None:
         state = self._attach()
         if state["path"] != str(self.path):
             raise InvalidInput(
@@ -337,6 +374,11 @@ class SqliteSession:
             )
         self._ask({"ask": "hold", "seconds": self._hold})
         self.verdict = _verdict({**state, "lost": state["lost"] or lost}, is_new)
+
+    def _has_holder_ended(self) -> bool:
+        """Whether the process that this one was attached to has gone, or its file; else a newer client has come."""
+        state = ask(self._folder, {"ask": "state"})
+        return state is None or bool(state["gone"]) or state["holder"] != self._holder
 
     def _attach(self) -> dict[str, Any]:
         link = socket.socket(socket.AF_UNIX)

@@ -49,6 +49,14 @@ def call_in_step(place: UnitCall, unit: str, digest: str, text: str, block: str,
     return StatementCall(place.line, path, digest, block, text)
 
 
+async def wait_for_journal(place: UnitCall, block: str) -> None:
+    """Before a statement leaves the process: wait until the journal has what the statement may depend on. Otherwise a
+    step that was not on record would run again, give another result, and ask for another statement. What belongs to the
+    open transaction need not be waited for: if it is lost, its session gives it again."""
+    attempt = place.attempt
+    await (attempt.pipeline.flush_outside() if block else attempt.flush())
+
+
 def refuse(unit: str, what: str, do: str) -> InvalidInput:
     return InvalidInput(
         f"{what} on the kept session {unit!r} cannot be done once per call in a durable function",

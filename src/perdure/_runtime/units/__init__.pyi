@@ -17,12 +17,13 @@ from perdure._runtime.units.kept_units import Kept, end_keeper, kept_for
 from perdure._runtime.units.output import Output
 from perdure._runtime.units.output_marks import hide_mark_numbers
 from perdure._runtime.units.readiness import Ready, command, http, log_line, port
-from perdure._runtime.units.remote_units import UnitAccess, UnitCommand, UnitOutput, UnitRecord, Units
+from perdure._runtime.units.remote_units import UnitAccess, UnitCommand, UnitOutput, UnitProcess, UnitRecord, Units
 from perdure._runtime.units.request import KeptRequest, request_recipe
 from perdure._runtime.units.service import Service, ServiceState, service_recipe
 from perdure._runtime.units.shell import CommandOutput, CommandResult, Shell, exit_code, shell_command
 from perdure._runtime.units.unit import Owner, Rest, U, Unit, opened, secrets_of
-from perdure._runtime.units.verdicts import ending, restarted, verdict_of
+from perdure._runtime.units.unit_notes import MadeElsewhere, ONCE, UnitNote, forget_notes
+from perdure._runtime.units.verdicts import MADE_ANEW, ending, restarted, verdict_of
 __all__ = [
     "KeptFile",
     "KeptListener",
@@ -48,6 +49,7 @@ __all__ = [
     "UnitAccess",
     "UnitCommand",
     "UnitOutput",
+    "UnitProcess",
     "UnitRecord",
     "Units",
     "KeptRequest",
@@ -66,6 +68,11 @@ __all__ = [
     "Unit",
     "opened",
     "secrets_of",
+    "MadeElsewhere",
+    "ONCE",
+    "UnitNote",
+    "forget_notes",
+    "MADE_ANEW",
     "ending",
     "restarted",
     "verdict_of",

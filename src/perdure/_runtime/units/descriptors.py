@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 from zlib import crc32
 
-from perdure._model import Verdict
+from perdure._model import Level, Verdict
 from perdure._runtime.keeper_client import Record
 from perdure._runtime.units.unit import Unit
 from perdure.errors import InvalidInput, UnitEnded
@@ -60,6 +60,8 @@ class KeptFile(KeptDescriptor):
 
     path: str
     mode: str
+    level: Level
+    verdict: Verdict
     _marked: tuple[int, int] = (0, 0)  # a length, and the checksum of that many bytes from the beginning
 
     @property

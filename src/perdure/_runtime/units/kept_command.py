@@ -43,6 +43,8 @@ class KeptCommand(Unit):
 
     def _check(self) -> None:
         """A command that has ended can still be read."""
+        if not self.uid:
+            raise UnitEnded(self.name, str(self.record.facts["why"]))
 
     @property
     def pid(self) -> int:

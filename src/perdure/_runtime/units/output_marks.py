@@ -1,7 +1,8 @@
 """Hide the numbers that a keeper puts into a shell's output. Pure.
 
-A kept shell marks where its commands begin and end (OSC 133, see keeper/kinds/marks.py). The numbers in these marks are
-between the keeper and its shell. They are overwritten with zeros of the same length, so every offset stays true.
+A kept shell marks where its commands begin and end (OSC 133, see keeper/kinds/shell/marks.py). The numbers in these
+marks are between the keeper and its shell. They are overwritten with zeros of the same length, so every offset stays
+true.
 """
 
 from __future__ import annotations

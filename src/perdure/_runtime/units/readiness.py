@@ -22,7 +22,7 @@ class Look(Protocol):
 
     ports: list[int]
 
-    async def log(self) -> str: ...
+    async def own_log(self) -> str: ...
 
 
 class Ready(Protocol):
@@ -72,7 +72,7 @@ class _LogLine:
     port: int | None = None
 
     async def is_ready(self, look: Look) -> bool:
-        return re.search(self.pattern, await look.log(), re.MULTILINE) is not None
+        return re.search(self.pattern, await look.own_log(), re.MULTILINE) is not None
 
     def __str__(self) -> str:
         return f"its log has a line like {self.pattern!r}"

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 import signal
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from perdure import keeper
+from perdure._ground.bridge import Call
 from perdure._ground.clock import moment
 from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.ids import check_id
-from perdure._ground.known_secrets import redact
-from perdure._model import Page
+from perdure._ground.secrets.known_secrets import redact
+from perdure._model import Page, Verdict
 from perdure._runtime.keeper_client import Client, Record, keeper_control
+from perdure._runtime.secrets import redact_value
+from perdure._runtime.units.verdicts import MADE_ANEW, verdict_of
 from perdure._store import Store
 from perdure._tasks import Tasks, store_of
 from perdure.errors import Conflict, InvalidInput, KeeperUnavailable, NotFound, TimedOut, UnitEnded
@@ -32,6 +37,9 @@ MOST_INPUT = 64 << 10
 _LONGEST_WAIT = timedelta(seconds=60)
 _INPUT_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _WITH_TERMINAL = ("shell", "command")
+_LONGEST_COMMAND = 500
+# Parts of a recipe that are shown by names of their own, or that say nothing to people.
+_UNSHOWN = ("argv", "cwd", "env", "is_shell", "most_files")
 
 
 class UnitRecord(Struct, frozen=True, kw_only=True):
@@ -43,7 +51,8 @@ class UnitRecord(Struct, frozen=True, kw_only=True):
     uid: str
     pid: int
     is_alive: bool
-    status: int | None  # how it ended: its exit status, or minus the signal; -1 when nobody saw it
+    verdict: Verdict  # how it came to be as it is: kept, rebuilt, or lost
+    status: int | None  # how it ended: its exit status, or minus the signal; -1 when it was not seen
     why: str  # it ended, where that is known
     made_at: datetime
     ended_at: datetime | None
@@ -53,9 +62,19 @@ class UnitRecord(Struct, frozen=True, kw_only=True):
     cwd: str
     begin: int | None  # offset of the oldest byte of output that is kept
     end: int | None  # offset after the newest
+    rows: int | None  # of its terminal
+    columns: int | None
+    recipe: Mapping[str, Any]  # what it is made from, without its environment; secrets are references
     writer: str  # who may type: a label, "process 4711", or empty
     writer_until: datetime | None  # of a label
     limits: Mapping[str, float]
+
+
+class UnitProcess(Struct, frozen=True):
+    """A process that belongs to a unit."""
+
+    pid: int
+    command: str  # secrets hidden, cut
 
 
 class UnitOutput(Struct, frozen=True):
@@ -139,7 +158,10 @@ class Units:
 
 
 class UnitAccess:
-    """One unit, for whoever reads its output or types into it."""
+    """One unit whose output is read, or that is typed into."""
+
+    name: str
+    kind: str
 
     def __init__(self, store: Store, client: Client, record: Record) -> None:
         self._store, self._client, self._record = store, client, record
@@ -246,14 +268,27 @@ class UnitAccess:
         """Send a signal, such as "INT", to what is in front, as a key of the terminal would."""
         await self._write("signal", writer, number=_number(name))
 
+    async def processes(self) -> Sequence[UnitProcess]:
+        """Its own process, and all it has started: they end with it."""
+        if not self._record.is_alive:
+            return []
+        anchor = int((await self._client.ask("status")).args["anchor"])
+        found = await Call(lambda: keeper.list_processes(self._record.pid, self._record.uid, anchor))
+        return [UnitProcess(pid, redact(shlex.join(argv))[:_LONGEST_COMMAND]) for pid, argv in found]
+
     async def end(self) -> None:
-        """End it and every process it has started. It has ended when this returns."""
+        """End it and every process it has started. It has ended when this returns; `processes` tells which they are."""
         await self._client.ask("end", unit=self._record.uid, wait=True)
 
     async def _write(self, verb: str, writer: str, body: bytes = b"", **args: Any) -> keeper.Reply:
         if not self.has_terminal and verb != "signal":
             raise InvalidInput(f"a {self.kind} has no terminal to type into")
         return await self._client.do(self._record.uid, verb, body, label=_writer(writer), **args)
+
+    @property
+    def is_made_anew(self) -> bool:
+        """Whether a restore makes it anew once it is gone, if it was saved."""
+        return self.kind in MADE_ANEW
 
     @property
     def has_terminal(self) -> bool:
@@ -270,6 +305,7 @@ def _shown(store: Store, one: Record) -> UnitRecord:
         uid=one.uid,
         pid=one.pid,
         is_alive=one.is_alive,
+        verdict=_verdict(one),
         status=one.ended,
         why=str(one.facts.get("why") or ""),
         made_at=moment(int(one.made_at * 1000)),
@@ -280,9 +316,18 @@ def _shown(store: Store, one: Record) -> UnitRecord:
         cwd=str(recipe.get("cwd") or ""),
         begin=about.get("begin"),
         end=about.get("end"),
+        rows=about.get("rows"),
+        columns=about.get("columns"),
+        recipe=redact_value({name: value for name, value in recipe.items() if name not in _UNSHOWN}),
         writer=label or (f"process {one.writer}" if one.writer else ""),
         writer_until=moment(now + int(one.writer_left * 1000)) if label else None,
         limits=dict(one.limits),
+    )
+
+
+def _verdict(one: Record) -> Verdict:
+    return msgspec.convert(
+        redact_value(msgspec.to_builtins(verdict_of(one, False, "why_rebuilt" in one.facts))), Verdict
     )
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
 from perdure import keeper
-from perdure._ground import secret_forms
-from perdure._model import Verdict
+from perdure._ground.secrets import secret_forms
+from perdure._model import Level, Verdict
 from perdure._runtime.keeper_client import Client, Record
 from perdure._runtime.secrets import Secret, redaction
 from perdure._runtime.units.unit import Owner, Unit
-from perdure.errors import Conflict, InvalidInput, RequestFailed, UnitEnded
+from perdure._runtime.units.unit_notes import MOST_ANSWER, Note, UnitNote
+from perdure.errors import Conflict, InvalidInput, PerdureError, RequestFailed, UnitEnded
 
 NOT_SENT, CUT_OFF = 3, 4
 
@@ -29,6 +31,11 @@ class Head:
 
 class KeptRequest(Unit):
     """A request under way, or answered."""
+
+    level: Level
+    verdict: Verdict
+    note: UnitNote  # where its whole answer is kept, for a keeper that does not know it
+    stored: Note | None = None  # the note of another keeper, which alone is left of it here
 
     def __init__(self, client: Client, owner: Owner, record: Record, verdict: Verdict) -> None:
         if record.ended == 0:  # its program has done its work
@@ -66,6 +73,8 @@ class KeptRequest(Unit):
 
     def _check(self) -> None:
         """The part of an answer that arrived can be read, however the request ended."""
+        if not self.uid:
+            raise RequestFailed(self.name, str(self.record.facts["why"]), True)
 
     async def head(self) -> Head:
         """The answer's status and headers, as soon as they are there.
@@ -73,6 +82,8 @@ class KeptRequest(Unit):
         Raises:
             RequestFailed: there is no answer; `sent` says whether the request may have arrived.
         """
+        if self.stored is not None and self.stored.status is not None:
+            return Head(self.stored.status, dict(self.stored.headers))
         while True:
             reply = await self.ask("answered")
             head, ended = reply.args["head"], reply.args["status"]
@@ -87,11 +98,16 @@ class KeptRequest(Unit):
         Raises:
             RequestFailed: it was cut off; the part that arrived was returned.
         """
-        offset = after
+        if self.stored is not None and self.stored.body is not None:
+            if rest := self.stored.body[after:]:
+                yield rest
+            return
+        offset, whole = after, bytearray()
         while True:
             reply = await self.ask("more", start=offset)
             if reply.body:
                 offset = reply.args["start"] + len(reply.body)
+                whole += reply.body if len(whole) <= MOST_ANSWER else b""
                 yield reply.body
             elif reply.args["status"] is not None:
                 break
@@ -100,6 +116,15 @@ class KeptRequest(Unit):
         if reply.args["status"] != 0:
             head = (await self.ask("state")).args["head"]
             raise self._failed(head, reply.args["status"])
+        if after == 0:
+            await self._keep(bytes(whole))
+
+    async def _keep(self, body: bytes) -> None:
+        head = await self.head()
+        hidden = redaction.HIDDEN
+        shown = {name: hidden if redaction.is_telling(name) else value for name, value in head.headers.items()}
+        with suppress(PerdureError):  # the caller has its answer, whatever becomes of the store
+            await self.note.keep(head.status, tuple(shown.items()), body)
 
     async def read(self) -> bytes:
         """The whole body."""

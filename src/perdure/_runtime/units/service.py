@@ -8,6 +8,7 @@ from typing import Any
 
 from perdure._ground.bridge import Nap
 from perdure._ground.durations import Duration, require_timedelta
+from perdure._runtime.keeper_client import Ask
 from perdure._runtime.units.output import Output, read_all
 from perdure._runtime.units.readiness import Ready
 from perdure._runtime.units.unit import Unit
@@ -37,15 +38,22 @@ class Service(Unit):
     """A program in the background: `pid`, its log by offset, its ports."""
 
     ports: list[int]
+    _own_log_from = 0
 
     @property
     def pid(self) -> int:
         return self.record.pid
 
+    def ask(self, verb: str, body: bytes = b"", **args: Any) -> Ask:
+        """The log of one that has ended is there still."""
+        if verb in ("state", "read"):
+            return self._client.do(self.record.uid, verb, body, **args)
+        return super().ask(verb, body, **args)
+
     async def state(self) -> ServiceState:
         reply = await self.ask("state")
         told = reply.args
-        self.ports = list(told["ports"])
+        self.ports, self._own_log_from = list(told["ports"]), told.get("log_from", 0)
         pid, start = told["pid"], told.get("start", 0)
         self.record.pid, self.record.start = pid, start
         return ServiceState(pid, self.ports, told["status"], told["restarts"], told["end"], start)
@@ -56,6 +64,10 @@ class Service(Unit):
 
     async def log(self) -> str:
         return (await self.read()).text
+
+    async def own_log(self) -> str:
+        """The log of its present process: without what was written before it was restarted."""
+        return (await self.read(self._own_log_from)).text
 
     async def signal(self, number: int) -> None:
         await self.write("signal", number=number)

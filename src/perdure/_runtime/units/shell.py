@@ -59,7 +59,7 @@ class CommandResult:
 class CommandOutput:
     """What a command of a shell has put out so far, and how it stands."""
 
-    state: Literal["running", "ended", "uncertain"]  # uncertain: the machine was restarted, and nobody knows
+    state: Literal["running", "ended", "uncertain"]  # uncertain: the machine was restarted, and the outcome is lost
     text: str  # without the codes that colour a terminal
     next_offset: int  # where the next piece begins
     gap: int = 0  # bytes before `text` that are no longer kept

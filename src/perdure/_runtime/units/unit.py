@@ -5,12 +5,12 @@ To add a kind, derive from Unit, open it with `opened`, and ask it by `self.ask(
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from perdure import keeper
-from perdure._ground.secret_forms import hide_in_command
+from perdure._ground.secrets.secret_forms import hide_in_command
 from perdure._model import Level, Rebuild, Verdict
 from perdure._runtime.keeper_client import Ask, Client, Record
 from perdure._runtime.secrets import Secret, redaction
@@ -41,11 +41,13 @@ class Unit:
     name: str
     level: Level
     verdict: Verdict
+    record: Record
 
     def __init__(self, client: Client, owner: Owner, record: Record, verdict: Verdict) -> None:
         self._client, self._owner, self.record = client, owner, record
         self.name, self.level, self.verdict = record.name, verdict.level, verdict
         self.was_made = False  # by this very call
+        self.is_rebuilt = False  # in place of a former one that this keeper had
         self._epoch = 0
 
     def __repr__(self) -> str:
@@ -66,6 +68,8 @@ class Unit:
 
     async def end(self) -> None:
         """End it and every process it has started. It is no longer alive when this returns."""
+        if not self.uid:  # another keeper's
+            return
         await self._client.ask("end", unit=self.uid, wait=True)
 
     # ── for kinds ───────────────────────────────────────────────────────────────────────────────
@@ -124,10 +128,12 @@ async def opened(
     limits: Mapping[str, float] | None = None,
     body: bytes = b"",
     fds: tuple[int, ...] = (),
+    before: Callable[[], Awaitable[None]] | None = None,
 ) -> tuple[Record, bool, bool]:
     """The task's unit of this name: its record, whether it was made now, and whether in place of a former one.
 
-    What `rest` adds to the recipe, and its secrets, are only asked for if the unit has to be made.
+    What `rest` adds to the recipe, and its secrets, are only asked for if the unit has to be made; `before` is called
+    just before a keeper that does not know it makes it.
     """
     who: dict[str, Any] = {
         "kind": kind,
@@ -137,8 +143,11 @@ async def opened(
         "epoch": owner.epoch,
     }
     recipe, hidden = _without_secrets(recipe)
-    reply = await client.ask("open", **who, recipe=recipe, find=True) if rest is not None else None
+    is_looked_for = rest is not None or before is not None
+    reply = await client.ask("open", **who, recipe=recipe, find=True) if is_looked_for else None
     if reply is None or reply.args["unit"] is None:
+        if before is not None:
+            await before()
         if rest is not None:
             more, secrets = rest()
             recipe = {**recipe, **more}
@@ -154,8 +163,11 @@ async def opened(
     if record.facts.get("aside"):  # its record was damaged: what is asked for now is all there is to go by
         more, again = rest() if rest is not None else ({}, dict(secrets))
         fresh, missing = {**recipe, **more}, []
-    if record.recipe.get("argv") != recipe.get("argv") and not fresh:
-        hidden = {}  # another command's secrets are no use to it
+    elif record.recipe.get("argv") != recipe.get("argv"):
+        if kind == "service":  # it has ended, and another command is asked for: that one, in its environment
+            fresh = {"hides_argv": False, **recipe}
+        else:
+            hidden = {}  # another command's secrets are no use to it
     told = {"secrets": dict(again), "missing": missing, "limits": dict(record.limits), "epoch": owner.epoch, **hidden}
     reply = await client.ask("rebuild", b"", fds, unit=record.uid, fresh=fresh, **told)
     return Record.read(reply.args["unit"]), bool(reply.args["made"]), True

@@ -16,6 +16,8 @@ _GONE_WITH_IT = {
     "pipe": "what was written into it and not read is gone",
     "socket": "the connection is new: its other end has seen the former one end",
 }
+# Kinds that a restore makes anew without asking: nothing is in them but their process.
+MADE_ANEW = frozenset({"service"})
 _NEVER_REBUILT = (
     "not rebuilt, as in every shell: background jobs, open descriptors, limits (ulimit), key bindings, completions, "
     "the folder stack"

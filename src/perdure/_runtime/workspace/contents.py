@@ -18,7 +18,7 @@ import msgspec
 from perdure._runtime.workspace import safe_paths as beneath
 from perdure._runtime.workspace.folder_walk import Found, Walked
 from perdure._runtime.workspace.objects import Blob, oid_of
-from perdure._runtime.workspace.sealing import PIECE, Sealer, sealed_size
+from perdure._runtime.workspace.sealer import PIECE, Sealer, sealed_size
 
 # Up to here a file is read into memory; a larger one is copied aside first, so that it cannot change in between.
 _IN_MEMORY = 32 * 1024 * 1024

@@ -22,9 +22,9 @@ from pathlib import Path
 
 import msgspec
 
-from perdure._ground import envelope
-from perdure._ground.crypto import KeyRing
 from perdure._ground.ids import new_uid
+from perdure._ground.secrets import envelope
+from perdure._ground.secrets.crypto import KeyRing
 from perdure._runtime.workspace import manifest as manifests
 from perdure._runtime.workspace import swap as swaps
 from perdure._runtime.workspace.contents import Contents, Last, oid_at
@@ -50,6 +50,12 @@ class WorkspaceCut:
 
 class Workspace:
     """One folder and its cuts; `home` is where they are kept, sealed if the ring has a key."""
+
+    root: Path
+    home: Path
+    ignored: bool
+    repositories: bool
+    objects: Objects
 
     def __init__(
         self,

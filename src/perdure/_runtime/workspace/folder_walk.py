@@ -58,7 +58,7 @@ def walk(root: Path, *, ignored: bool, repositories: bool, home: Path | None = N
         CutFailed: the folder is not there, or git cannot tell what it ignores.
     """
     if not root.is_dir():
-        raise CutFailed(str(root), "it is no folder", do="name a folder that exists")
+        raise CutFailed(str(root), "it is not a folder", do="name a folder that exists")
     walked = Walked()
     top = os.fsencode(root)
     skipped: set[bytes] = set()

@@ -118,7 +118,7 @@ def _leads_out(link: bytes, kinds: Mapping[bytes, str], targets: Mapping[bytes, 
                     left = [b"/".join(parts[number + 1 :]), targets[b"/".join(place)]]
                     place.pop()
                     break
-            # Up out of what is no folder of the cut may be up out of anything: a link that is there already.
+            # `..` out of something that is not a folder of the cut can lead anywhere: it may be an existing link.
             elif not place or kinds.get(b"/".join(place)) != "folder":
                 return True
             else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from perdure._runtime.workspace.folder_walk import REPOSITORY
-from perdure._runtime.workspace.sealing import Sealer
+from perdure._runtime.workspace.sealer import Sealer
 
 # git takes no folder called .git inside a tree, so those are stored under another name.
 _SHIELDED = re.compile(rb"\.git%*", re.IGNORECASE)

@@ -4,7 +4,7 @@ A cut is one commit without a parent, under `refs/cuts/<id>`: the folder `files`
 the file `manifest` what git does not know (modes, times, empty folders). Contents are named by their SHA-256, so
 a file that did not change costs nothing, and a damaged one is noticed when it is read.
 
-If the store has a key, contents and names are sealed by it (sealing.py); the commit's message names the key.
+If the store has a key, contents and names are sealed by it (sealer.py); the commit's message names the key.
 
 A cut is written by one `git fast-import`: its objects are synced, then its ref appears. If that fails half-way,
 there is no ref, and every earlier cut is as it was.
@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import IO, NamedTuple, Protocol
 
 from perdure._ground import git
-from perdure._ground.crypto import KeyRing
 from perdure._ground.ids import is_uid
+from perdure._ground.secrets.crypto import KeyRing
 from perdure._runtime.workspace.names import is_inside, quoted, stored, unstored
-from perdure._runtime.workspace.sealing import Sealer
+from perdure._runtime.workspace.sealer import Sealer
 from perdure.errors import CutFailed, RecordDamaged
 
 _CHUNK = 1 << 20
@@ -61,6 +61,8 @@ class Written(NamedTuple):
 
 class Objects:
     """The object store in one folder, made when it is first written to."""
+
+    folder: Path
 
     def __init__(self, home: Path, ring: KeyRing | None = None) -> None:
         self.home = home
@@ -374,7 +376,7 @@ def _ref(cut: str) -> str:
 
 
 def _ask(pipe: IO[bytes], oids: Sequence[str]) -> None:
-    with suppress(OSError, ValueError):  # nobody reads the answers any more
+    with suppress(OSError, ValueError):  # the reader of the answers is gone
         pipe.write("".join(f"{oid}\n" for oid in oids).encode())
         pipe.close()
 

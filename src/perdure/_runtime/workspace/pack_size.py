@@ -25,7 +25,7 @@ def measure(pack: IO[bytes], *, most: int) -> int:
     """How many bytes the objects of a pack are, unpacked.
 
     Raises:
-        ValueError: they are more than `most`, one cannot be held in memory, or it is no pack.
+        ValueError: they are more than `most`, one cannot be held in memory, or it is not a pack.
     """
     reader = _Reader(pack)
     if reader.take(4) != b"PACK" or int.from_bytes(reader.take(4)) != _VERSION:

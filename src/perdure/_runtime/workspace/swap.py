@@ -3,7 +3,7 @@
 Everything new lies ready in a stage beside the folder before the first step; from then on there are only renames,
 and what is replaced or removed is moved into the stage, not deleted. So every step can be taken back, also by
 another process: a record of the steps is on disk first, locked by the process that takes them. If that process
-dies, whoever finds the record next undoes it; but a file that somebody has changed since stays as it is.
+dies, the next process that finds the record undoes it. A file that was changed since stays as it is.
 
 No link is followed on the way to a step (safe_paths.py), though one was put in the place of a folder since.
 
@@ -44,7 +44,7 @@ class Step(msgspec.Struct, array_like=True, frozen=True):
     before: Looks | None = None
 
 
-class Record(msgspec.Struct, frozen=True):
+class StepRecord(msgspec.Struct, frozen=True):
     root: bytes
     stage: bytes
     steps: Sequence[Step]
@@ -153,7 +153,9 @@ def _above(path: bytes) -> Iterator[bytes]:
 class Swap:
     """A restore under way: `apply`, then `done` or `undo`."""
 
-    def __init__(self, home: Path, record: Record, file: int, path: Path) -> None:
+    record: StepRecord
+
+    def __init__(self, home: Path, record: StepRecord, file: int, path: Path) -> None:
         self._home, self.record, self._file, self._path = home, record, file, path
 
     @classmethod
@@ -162,7 +164,7 @@ class Swap:
         folder = home / "restores"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = folder / f"{secrets.token_hex(8)}.restore"
-        record = Record(os.fsencode(root), os.fsencode(stage), steps, [os.fsencode(folder) for folder in made])
+        record = StepRecord(os.fsencode(root), os.fsencode(stage), steps, [os.fsencode(folder) for folder in made])
         os.sync()  # the staged files first: a rename must not outlive what it names
         fresh = path.with_suffix(".new")
         file = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -212,7 +214,7 @@ class Swap:
 class _Place:
     """Where one step's thing is, is to come from, and is to be put aside."""
 
-    def __init__(self, record: Record, number: int) -> None:
+    def __init__(self, record: StepRecord, number: int) -> None:
         self.root, self.path = record.root, record.steps[number].path
         self.new = os.path.join(record.stage, b"new", b"%d" % number)
         self.old = os.path.join(record.stage, b"old", b"%d" % number)
@@ -231,7 +233,7 @@ def _take(step: Step, place: _Place) -> None:
                 os.rename(place.new, name, dst_dir_fd=parent)
 
 
-def _undo(record: Record) -> list[str]:
+def _undo(record: StepRecord) -> list[str]:
     left = []
     for number in reversed(range(len(record.steps))):
         try:
@@ -328,7 +330,7 @@ def recover(home: Path) -> list[str]:
 
 def _recover(home: Path, path: Path, file: int) -> list[str]:
     try:
-        record = msgspec.msgpack.decode(path.read_bytes(), type=Record)
+        record = msgspec.msgpack.decode(path.read_bytes(), type=StepRecord)
     except (msgspec.MsgspecError, FileNotFoundError):
         # It was never whole, so no step was taken; or another process has just done this.
         path.unlink(missing_ok=True)

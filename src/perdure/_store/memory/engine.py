@@ -3,17 +3,16 @@
 The SQL engines are compared with this one after every step of random sequences of verbs. Nothing here
 outlives the process; everything else is as in the others: one transaction at a time, all or nothing.
 
-Owns the lock and the stores of this process by name. What a verb does is in verbs.py, what a query
-answers in queries.py.
+Owns the lock and the stores of this process by name. verbs.py has the verbs, queries.py the queries.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from perdure._store.contract import Params, Row
+from perdure._store.contract import Reading
 from perdure._store.memory import functions, inbox, lists, situations, switches, waits, webhooks, workers
 from perdure._store.memory import memory_values as remembering
 from perdure._store.memory import named_values as shelf
@@ -21,9 +20,12 @@ from perdure._store.memory import transfer as moving
 from perdure._store.memory.queries import QUERIES as TASK_QUERIES
 from perdure._store.memory.tables import Tables
 from perdure._store.memory.verbs import VERBS as TASK_VERBS
+from perdure._store.rows import Params, Row
 
 if TYPE_CHECKING:
     from perdure._store.write import Write
+
+T = TypeVar("T")
 
 _PARTS: tuple[Any, ...] = (
     functions,
@@ -49,7 +51,7 @@ class MemoryEngine:
     _mutex = threading.Lock()
 
     def __init__(self, name: str) -> None:
-        """The store of this name in this process; without a name, one that nobody else has."""
+        """The store of this name in this process; without a name, a new one."""
         self.place = f"memory://{name}"
         self._name = name
         with self._mutex:
@@ -73,6 +75,10 @@ class MemoryEngine:
         with self._tables.lock:
             rows: list[Row] = QUERIES[name](self._tables, params)
             return rows
+
+    def at_one_moment(self, act: Callable[[Reading], T]) -> T:
+        with self._tables.lock:
+            return act(self)
 
     def beat(self, worker: str) -> bool:
         """Nothing keeps a write waiting here."""

@@ -1,4 +1,4 @@
-"""What durable functions read and write; the same names and parameters as `sqlite/queries`."""
+"""Reads and writes of durable functions; the same names and parameters as `sqlite/queries`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from perdure._store.contract import AttemptRow, Params, Row, TaskRow
 from perdure._store.memory.tables import Lease, Tables
 from perdure._store.memory.verbs import change, create_task, end_attempts, forget_asked, free, put_entries
+from perdure._store.rows import AttemptRow, Params, Row, TaskRow
 
 _LIVE = ("pending", "running", "paused")
-# Whether an effect happened may be asked and said after the task has ended too.
+# The outcome of an effect can be asked and given after the task has ended, too.
 _EFFECT = "~effect"
 
 
@@ -67,8 +67,15 @@ def start_function(tables: Tables, p: Params) -> Row | None:
     return row
 
 
+def start_hidden(tables: Tables, p: Params) -> Row | None:
+    row = start_function(tables, p)
+    if row is not None:
+        tables.put(tables.tasks, p["uid"], tables.tasks[p["uid"]]._replace(hidden=1))
+    return row
+
+
 def _begin_at_once(tables: Tables, p: Params) -> None:
-    """Whoever starts the task carries it out: it has the lease from the beginning."""
+    """The process that starts the task carries it out: it has the lease from the beginning."""
     uid, at = p["uid"], p["at"]
     tables.put(tables.leases, uid, Lease(1, p["worker"], at))
     tables.put_of(
@@ -155,7 +162,7 @@ def _answer(tables: Tables, uid: str, question: Question, answer: bytes, p: Para
 
 
 def _woken(tables: Tables, task: TaskRow) -> dict[str, Any]:
-    """A task that waits for its questions goes on; one that somebody paused from outside does not."""
+    """Resume a task that waits for its questions; leave one that was paused from outside."""
     attempts = tables.attempts.get(task.uid, {})
     if task.status != "paused" or not attempts or attempts[max(attempts)].ended != "paused":
         return {}
@@ -245,7 +252,7 @@ def _in_order(questions: Any) -> list[Any]:
     return sorted(questions, key=lambda question: (question.asked_at, question.path))
 
 
-_VERBS: tuple[Callable[[Tables, Params], Row | None], ...] = (start_function, open_pause, answer_pause)
+_VERBS: tuple[Callable[[Tables, Params], Row | None], ...] = (start_function, start_hidden, open_pause, answer_pause)
 _VERBS += (begin_line, send_signal, suspend, fork_function, complete_function)
 VERBS = {verb.__name__: verb for verb in _VERBS}
 _QUERIES: tuple[Callable[[Tables, Params], list[Row]], ...] = (get_call, read_pauses, list_questions)

@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from perdure._store.contract import Params, Row, SummaryRow, TaskRow
 from perdure._store.memory.tables import Tables
+from perdure._store.rows import Params, Row, SummaryRow, TaskRow
 
 _LIVE = ("pending", "running", "paused")
 Query = Callable[[Tables, Params], list[Row]]
-# A task that is looked at, with what it stands in the order by.
+# A task in a walk, with its place in the order.
 Looked = tuple[Any, TaskRow]
 Lane = Callable[[Tables, Params], list[Looked]]
 
@@ -35,11 +35,15 @@ def _by_uid(belongs: Callable[[Tables, TaskRow, Params], bool]) -> Lane:
 
 
 def _is_listed(tables: Tables, row: TaskRow, p: Params) -> bool:
-    return _is_here(row, p) and row.archived_at is None and row.status == p["lane"]
+    return _is_here(row, p) and row.archived_at is None and _is_in_lane(row, p)
 
 
 def _is_archived(tables: Tables, row: TaskRow, p: Params) -> bool:
-    return _is_here(row, p) and row.archived_at is not None and row.status == p["lane"]
+    return _is_here(row, p) and row.archived_at is not None and _is_in_lane(row, p)
+
+
+def _is_in_lane(row: TaskRow, p: Params) -> bool:
+    return (row.status, row.hidden) == (p["lane"], p["lane_hidden"])
 
 
 def _is_of_agent(tables: Tables, row: TaskRow, p: Params) -> bool:
@@ -55,7 +59,7 @@ def _is_of_parent(tables: Tables, row: TaskRow, p: Params) -> bool:
 
 
 def _by_changed(belongs: Callable[[Tables, TaskRow, Params], bool]) -> Lane:
-    """What was changed last first, of those that belong to the lane."""
+    """The most recently changed first, of those in the lane."""
 
     def lane(tables: Tables, p: Params) -> list[Looked]:
         rows = (row for row in tables.tasks.values() if belongs(tables, row, p) and row.updated_at >= p["floor"])
@@ -119,6 +123,7 @@ def _is_wanted(tables: Tables, row: TaskRow, p: Params) -> bool:
     return (
         _is_here(row, p)
         and (bool(p["archived"]) or row.archived_at is None)
+        and (bool(p["hidden"]) or not row.hidden)
         and (p["statuses"] is None or row.status in json.loads(p["statuses"]))
         and (p["reasons"] is None or row.pause_reason in json.loads(p["reasons"]))
         and all(p[name] is None or p[name] == has for name, has in called.items())
@@ -209,14 +214,19 @@ def count_children(tables: Tables, p: Params) -> list[Row]:
 
 
 def count_tasks(tables: Tables, p: Params) -> list[Row]:
-    rows = (row for row in tables.tasks.values() if _is_here(row, p) and row.archived_at is None)
+    rows = (row for row in tables.tasks.values() if _is_here(row, p) and row.archived_at is None and not row.hidden)
     return [(*key, number) for key, number in Counter((row.status, row.pause_reason) for row in rows).items()]
 
 
 def changed_tasks(tables: Tables, p: Params) -> list[Row]:
-    rows = [row for row in tables.tasks.values() if _is_here(row, p)]
+    rows = [row for row in tables.tasks.values() if _is_here(row, p) and not row.hidden]
     found = sorted(((row.updated_at, row.uid), row) for row in rows if (row.updated_at, row.uid) > (p["at"], p["uid"]))
     return [_summary(tables, row) for _, row in found[: p["limit"]]]
+
+
+def summaries_of(tables: Tables, p: Params) -> list[Row]:
+    rows = [tables.tasks[uid] for uid in sorted(json.loads(p["uids"]), reverse=True) if uid in tables.tasks]
+    return [_summary(tables, row) for row in rows if row.namespace == p["namespace"]]
 
 
 def deleted_tasks(tables: Tables, p: Params) -> list[Row]:
@@ -230,5 +240,5 @@ VERBS: dict[str, Callable[[Tables, Params], Row | None]] = {}
 QUERIES: dict[str, Query] = {f"page_by_{name}": _page(name) for name in LANES}
 QUERIES |= {f"count_by_{name}": _count(name) for name in _NEWEST_FIRST}
 QUERIES |= {f"extent_by_{name}": _extent(name) for name in LANES}
-_OTHERS = (count_tasks, count_children, facets_by_status, changed_tasks, deleted_tasks)
+_OTHERS = (count_tasks, count_children, facets_by_status, changed_tasks, summaries_of, deleted_tasks)
 QUERIES |= {query.__name__: query for query in _OTHERS}

@@ -1,4 +1,4 @@
-"""What memory layers keep, by key; the same names and parameters as `sqlite/queries`."""
+"""The values of memory layers, by key; the same names and parameters as `sqlite/queries`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from typing import NamedTuple
 
-from perdure._store.contract import Params, Row
 from perdure._store.memory.tables import Tables
+from perdure._store.rows import Params, Row
 
 _HEAD = 300
 
@@ -91,7 +91,7 @@ def forget_task(tables: Tables, namespace: str, id: str, life: str) -> None:
 
 
 def lay_aside(tables: Tables, namespace: str, id: str, uid: str) -> None:
-    """Another task takes the place of this one; what it remembered stays with it."""
+    """Another task takes the id of this one; its memory values stay with it."""
     for place in _of_task(tables, namespace, id, ""):
         kept = tables.memory[place]
         tables.remove(tables.memory, place)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from perdure._store.contract import Params, Row
 from perdure._store.memory.tables import Tables
+from perdure._store.rows import Params, Row
 
 _LIVE = ("pending", "running", "paused")
 _HEAD = 300

@@ -1,4 +1,4 @@
-"""What each query answers; the same names and columns as `sqlite/queries`."""
+"""The answer of each query; the same names and columns as `sqlite/queries`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Iterable
 from operator import attrgetter
 
-from perdure._store.contract import CheckpointHead, FrameRow, HolderRow, Params, Row, TaskRow
 from perdure._store.memory import upkeep
 from perdure._store.memory.tables import Tables
+from perdure._store.rows import CheckpointHead, FrameRow, HolderRow, Params, Row, TaskRow
 
 
 def get_task(tables: Tables, p: Params) -> list[Row]:
@@ -52,7 +52,7 @@ def read_blocked(tables: Tables, p: Params) -> list[Row]:
     found: list[Row] = []
     left = p["limit"]
     for uid, row in sorted(tables.tasks.items()):
-        is_waiting = row.status == "pending" and row.is_current and row.depends_on != "[]"
+        is_waiting = row.status == "pending" and row.is_current and row.depends_on != "[]" and not row.hidden
         if row.namespace != p["namespace"] or uid <= p["after"] or not is_waiting or left <= 0:
             continue
         others = {name: tables.current.get((row.namespace, name)) for name in sorted(json.loads(row.depends_on))}
@@ -81,6 +81,14 @@ def read_events(tables: Tables, p: Params) -> list[Row]:
 def find_once(tables: Tables, p: Params) -> list[Row]:
     rows = read_events(tables, {"uid": p["uid"], "after": 0, "limit": None})
     return [row for row in rows if p["text"] in row[3]][:1]
+
+
+def find_signed(tables: Tables, p: Params) -> list[Row]:
+    events = read_events(tables, {"uid": p["uid"], "after": 0, "limit": None})
+    authors = [row[3] for row in events if not row[2].startswith("attempt ")]
+    authors += [value.author for value in tables.shelf.get(p["uid"], {}).values()]
+    authors += [hook.author for (space, _), hook in tables.webhooks.items() if f"namespace:{space}" == p["uid"]]
+    return [(1,) for author in authors if p["text"] in author][:1]
 
 
 def read_checkpoints(tables: Tables, p: Params) -> list[Row]:
@@ -173,6 +181,7 @@ def read_tombstones(tables: Tables, p: Params) -> list[Row]:
 
 _ALL: tuple[Callable[[Tables, Params], list[Row]], ...] = (get_task, get_task_by_uid, get_history, list_tasks)
 _ALL += (read_attempts, read_events, find_once, read_checkpoints, read_chain, read_chunks, read_journal, read_holder)
+_ALL += (find_signed,)
 _ALL += (read_workers, read_tombstones, read_blocked, tasks_of, journals_of)
 _ALL += (read_journal_page, read_lines, read_checkpoint_heads)
 QUERIES = {query.__name__: query for query in _ALL} | upkeep.QUERIES

@@ -1,4 +1,4 @@
-"""What is known of several tasks at once; the same names and columns as `sqlite/queries`."""
+"""The facts of several tasks at once; the same names and columns as `sqlite/queries`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from perdure._store.contract import Params, Row, SituationRow, TaskRow
 from perdure._store.memory.tables import Tables
+from perdure._store.rows import Params, Row, SituationRow, TaskRow
 
 _LONGEST_RESULT, _LONGEST_ERROR, _LONGEST_ENTRY = 4096, 65536, 16384
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from perdure._store.contract import Params, Row
 from perdure._store.memory.tables import Tables
+from perdure._store.rows import Params, Row
 
 
 class Switch(NamedTuple):

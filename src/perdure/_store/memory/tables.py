@@ -9,7 +9,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple, TypeVar
 
-from perdure._store.contract import AttemptRow, DeliveryRow, EventRow, FrameRow, HookRow, TaskRow
+from perdure._store.rows import AttemptRow, DeliveryRow, EventRow, FrameRow, HookRow, TaskRow
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -54,7 +54,7 @@ class Tables:
     """The same tables as in sqlite/schema.sql; those with rows of a task are kept by its uid."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()  # a look asks several times
         self.tasks: dict[str, TaskRow] = {}
         self.current: dict[tuple[str, str], str] = {}  # by namespace and id: the uid; the unique index
         self.leases: dict[str, Lease] = {}
@@ -96,7 +96,7 @@ class Tables:
             self._undo.append((table, key, table.pop(key)))
 
     def put_entry(self, uid: str, place: tuple[int, int], entry: bytes) -> None:
-        """Put an entry of a journal, and know how far that has come."""
+        """Put an entry of a journal, and keep the journal's end up to date."""
         self.put_of(self.journal, uid, place, entry)
         self.put(self.journal_ends, uid, max(place, self.journal_ends.get(uid, place)))
 
@@ -116,7 +116,7 @@ class Tables:
     # ── looking ─────────────────────────────────────────────────────────────────────────────────
 
     def held_by(self, worker: str) -> int:
-        """How many leases a process holds."""
+        """The number of leases a process holds."""
         return sum(lease.worker == worker for lease in self.leases.values())
 
     def may_write(self, uid: str, epoch: int, worker: str) -> bool:

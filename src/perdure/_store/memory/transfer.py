@@ -9,11 +9,11 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from perdure._store.contract import AttemptRow, EventRow, FrameRow, Params, Row, TaskRow
 from perdure._store.memory.functions import Called, Question, Signal
 from perdure._store.memory.memory_values import Kept
 from perdure._store.memory.named_values import Value
 from perdure._store.memory.tables import Lease, Tables
+from perdure._store.rows import AttemptRow, EventRow, FrameRow, Params, Row, TaskRow
 
 Columns = dict[str, Any]
 
@@ -49,7 +49,9 @@ def dump_task(tables: Tables, p: Params) -> list[Row]:
 
 def _rows(tables: Tables, uid: str, task: TaskRow | None) -> Iterator[tuple[str, Columns]]:
     if task is not None:
-        yield "tasks", task._asdict()
+        columns = task._asdict()
+        del columns["hidden"]  # its parent is not imported with it
+        yield "tasks", columns
     for table, kind in _OF_TASK.items():
         for key, row in getattr(tables, table).get(uid, {}).items():
             keys = dict(zip(kind.key, key if isinstance(key, tuple) else (key,), strict=True))

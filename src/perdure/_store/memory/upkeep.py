@@ -1,4 +1,4 @@
-"""What gc, audit and key rotation read and write; the same names and parameters as `sqlite/queries`."""
+"""Reads and writes of gc, audit and key rotation; the same names and parameters as `sqlite/queries`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable
 from operator import attrgetter
 
 from perdure._model import FINISHED
-from perdure._store.contract import Params, Row
 from perdure._store.memory.tables import Tables
+from perdure._store.rows import Params, Row
 
 _HEAD = 300
 _TASK_COLUMNS = ("config", "pause", "progress", "result", "error")

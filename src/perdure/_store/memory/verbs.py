@@ -1,6 +1,6 @@
-"""What each verb does; the same names and parameters as `sqlite/queries`.
+"""The effect of each verb; the same names and parameters as `sqlite/queries`.
 
-Each function begins with its condition. Where that does not hold it answers None and has changed nothing.
+Each function begins with its condition. If that does not hold, it returns None and has changed nothing.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from perdure._model import FINISHED, GENESIS, MAY_WRITE, chain
-from perdure._store.contract import AttemptRow, EventRow, FrameRow, Params, Row, TaskRow
 from perdure._store.memory import memory_values as remembering
 from perdure._store.memory import upkeep
 from perdure._store.memory.tables import Lease, Tables, Tombstone, Worker
+from perdure._store.rows import AttemptRow, EventRow, FrameRow, Params, Row, TaskRow
 
 # ── processes ────────────────────────────────────────────────────────────────────────────────────
 
@@ -96,6 +96,7 @@ def _insert(tables: Tables, p: Params) -> None:
         updated_at=p["at"],
         finished_at=None,
         archived_at=None,
+        hidden=0,
     )
     change(tables, task, p)
     tables.put(tables.current, (task.namespace, task.id), task.uid)
@@ -244,6 +245,9 @@ def rollback(tables: Tables, p: Params) -> Row | None:
         return None
     if p["target"] not in tables.checkpoints.get(task.uid, {}):
         return None
+    entries = tables.journal.get(task.uid, {})
+    if p["seen"] is not None and any(line == task.line and position > p["seen"] for line, position in entries):
+        return None
     columns: dict[str, Any] = {"line": task.line + 1, "state_seq": p["target"]}
     if p["adds"]:
         columns |= {"seq": task.seq + 1, "state_seq": task.seq + 1}
@@ -266,7 +270,7 @@ def rollback(tables: Tables, p: Params) -> Row | None:
 
 
 def _lineage(made: Mapping[int, FrameRow], seq: int) -> set[int]:
-    """The checkpoints that led to this one; where one is pruned, the one before it counts."""
+    """The checkpoints that led to this one; where one was pruned, the one before it counts."""
     found: set[int] = set()
     at: int | None = seq
     while at is not None and at not in found:
@@ -284,8 +288,8 @@ def put_entries(tables: Tables, uid: str, line: int, p: Params) -> None:
 
 
 def forget_asked(tables: Tables, uid: str, line: int) -> None:
-    """The line after this one asks its own questions; signals that this one took stay taken. Whether an effect happened
-    can still be asked and said."""
+    """The line after this one asks its own questions; signals taken by this line stay taken. The outcome of an effect
+    can still be asked and given."""
     left = [question for question in tables.pauses.get(uid, {}).values() if question.topic == "~effect"]
     tables.remove(tables.pauses, uid)
     for question in left:

@@ -1,4 +1,4 @@
-"""What makes pauses end by themselves: moments, other tasks, providers' limits; as in `sqlite/queries`."""
+"""Pauses that end by themselves: moments, other tasks, providers' limits; as in `sqlite/queries`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from perdure._store.contract import Params, Row
 from perdure._store.memory.tables import Tables
 from perdure._store.memory.verbs import change
+from perdure._store.rows import Params, Row
 
 _LIVE = ("pending", "running", "paused")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from perdure._store.contract import DeliveryRow, HookRow, Params, Row
 from perdure._store.memory.tables import Tables
+from perdure._store.rows import DeliveryRow, HookRow, Params, Row
 
 _HEAD, _SOME = 300, 500
 

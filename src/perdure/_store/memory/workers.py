@@ -1,4 +1,4 @@
-"""What workers read and write: dead processes' leases, limits, whose turn it is; as in `sqlite/queries`."""
+"""Reads and writes of workers: dead processes' leases, limits, turns; as in `sqlite/queries`."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import json
 from collections.abc import Callable
 from typing import NamedTuple
 
-from perdure._store.contract import Params, Row, TaskRow
 from perdure._store.memory.switches import is_stopped
 from perdure._store.memory.tables import Tables
 from perdure._store.memory.verbs import change, end_attempts
+from perdure._store.rows import Params, Row, TaskRow
 
 _LIVE = ("pending", "running", "paused")
 # Milliseconds of waiting that a point of priority counts as.
 _POINT = 60_000
-# Bytes of arguments that come along with a task that nobody has begun.
+# The most bytes of arguments to return with a task that has had no attempt.
 _SHORT = 4096
 
 
@@ -134,6 +134,19 @@ def find_claimable(tables: Tables, p: Params) -> list[Row]:
     return [row for _, row in sorted(found)][: p["limit"]]
 
 
+def queue_heads(tables: Tables, p: Params) -> list[Row]:
+    found: dict[str, int] = {}
+    for uid, call in tables.calls.items():
+        task, lease = tables.tasks[uid], tables.leases[uid]
+        is_free = task.status in ("pending", "running") and task.is_current and lease.worker is None
+        is_free = is_free and task.archived_at is None and not is_stopped(tables, task.namespace, task.id)
+        is_due = call.not_before is None or call.not_before <= p["now"]
+        if task.namespace == p["namespace"] and is_free and is_due and _may_begin(tables, task):
+            since = max(task.updated_at, call.not_before or 0)
+            found[call.queue] = min(found.get(call.queue, since), since)
+    return sorted(found.items(), key=lambda one: (one[1], one[0]))[: p["limit"]]
+
+
 def _may_begin(tables: Tables, task: TaskRow) -> bool:
     if task.depends_on == "[]" or task.started_at is not None:
         return True
@@ -179,5 +192,11 @@ def find_overdue(tables: Tables, p: Params) -> list[Row]:
 _VERBS: tuple[Callable[[Tables, Params], Row | None], ...] = (announce, ask_worker, reap, flag_attempt, postpone)
 _VERBS += (take_slot, free_slot, stand_down)
 VERBS = {verb.__name__: verb for verb in _VERBS}
-_QUERIES: tuple[Callable[[Tables, Params], list[Row]], ...] = (find_claimable, read_slots, read_holding, find_overdue)
+_QUERIES: tuple[Callable[[Tables, Params], list[Row]], ...] = (
+    find_claimable,
+    queue_heads,
+    read_slots,
+    read_holding,
+    find_overdue,
+)
 QUERIES = {query.__name__: query for query in _QUERIES}

@@ -1,4 +1,4 @@
-"""What an address of a PostgreSQL server says: how to connect, and what a person may be shown of it. Pure."""
+"""The parts of a PostgreSQL server's address: how to connect, and the part a person may see. Pure."""
 
 from __future__ import annotations
 
@@ -41,8 +41,20 @@ def parse(url: str) -> dict[str, Any]:
         ) from None
 
 
+def single_hosts(params: dict[str, Any]) -> list[dict[str, Any]]:
+    """The same address with one host each, in their order; none when it has only one."""
+    names = {name: str(params[name]).split(",") for name in ("host", "hostaddr", "port") if params.get(name)}
+    count = max((len(values) for values in names.values()), default=1)
+    if count < 2:
+        return []
+    return [
+        {**params, **{name: values[number] if len(values) == count else values[0] for name, values in names.items()}}
+        for number in range(count)
+    ]
+
+
 def place(params: dict[str, Any]) -> str:
-    """What a person calls this store: who, where and which database; no secrets."""
+    """The name of this store for people: user, host and database, without secrets."""
     user, host, port = (str(params.get(name) or "") for name in ("user", "host", "port"))
     database = quote(str(params.get("dbname") or ""), safe="")
     at = f"{quote(user, safe='')}@" if user else ""

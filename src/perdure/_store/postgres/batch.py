@@ -1,4 +1,4 @@
-"""How a batch of writes becomes one transaction: how many of them, in which order, behind which locks. Pure.
+"""How a batch of writes becomes one transaction: how many, in which order, behind which locks. Pure.
 
 Two processes that lock the same rows in different orders wait for each other for ever. So every batch
 takes all its row locks before it changes anything, in one order: tasks, then leases, then workers, each
@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from perdure._store.write import Write, key_of, params_of, size_of, verb_of
 
-# The most of one transaction: about 50 ms of the server's time, so that nobody waits long for our locks.
+# The most in one transaction: about 50 ms of the server's time, so that nobody waits long for our locks.
 BATCH_MICROSECONDS = 50_000
 _APPEND_MICROSECONDS, _SET_MICROSECONDS, _VERB_MICROSECONDS = 20, 50, 120
 # Of more than this many, one statement does it for all of them.
@@ -111,6 +111,7 @@ TOUCHES = {
     "set_switch": Touch(),
     "stand_down": _TASK,
     "start_function": Touch(),
+    "start_hidden": Touch(),
     "suspend": _HOLDER,
     "take_slot": Touch(),
     "add_webhook": Touch(),
@@ -127,7 +128,7 @@ TOUCHES = {
 # A claim waits for whoever is writing for its task, and must not keep others waiting meanwhile.
 # forget_worker looks at leases, which writes of other keys may free.
 _APART = {"claim", "forget_worker"}
-# claim_free waits for nobody. It locks the rows of its tasks itself, but not that of its worker.
+# claim_free never waits. It locks the rows of its tasks itself, but not that of its worker.
 _LOOK_AROUND = {*_APART, "claim_free"}
 
 
@@ -213,7 +214,7 @@ def runs(writes: Sequence[Write]) -> list[list[Write]]:
 
 
 def _apart(verb: str, writes: list[Write]) -> list[list[Write]]:
-    """One statement may not meet one place twice: which write came first would be open."""
+    """One statement must not meet one place twice: which write is first would be undefined."""
     place_of = _PLACES.get(verb)
     if place_of is None or len(set(map(place_of, map(params_of, writes)))) == len(writes):
         return [writes]
@@ -230,14 +231,14 @@ def _apart(verb: str, writes: list[Write]) -> list[list[Write]]:
 
 
 def is_only_entries(writes: Sequence[Write]) -> bool:
-    """Whether nothing but entries is written, each in a place of its own: what each answers is known beforehand."""
+    """Whether the batch only writes entries, each in a place of its own, so that their answers are known beforehand."""
     if set(map(verb_of, writes)) != {"append_entry"}:
         return False
     return len(set(map(place_of_entry, map(params_of, writes)))) == len(writes)
 
 
 def locks_of_entries(writes: Sequence[Write]) -> Locks:
-    """What `locks` says of nothing but entries."""
+    """The result of `locks` for a batch of entries only."""
     leases = list(set(map(_uid_of, map(params_of, writes))))
     return Locks([], leases, [], are_needed=len(leases) > 1)
 

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import msgspec
 import psycopg
 
-from perdure._store.contract import Params, Row
 from perdure._store.postgres import arrays, batch
 from perdure._store.postgres.wire import Asked, Statement
+from perdure._store.rows import Params, Row
 from perdure._store.sql import Queries
 from perdure._store.write import Write, params_of
 
@@ -28,6 +28,7 @@ _QUERIES, _STATEMENTS = Queries(_HERE / "queries"), Queries(_HERE / "statements"
 # (from PostgreSQL 17 on), and longer than any batch takes.
 SETTINGS = {"idle_ms": "5000", "lock_ms": "10000", "statement_ms": "60000", "transaction_ms": "30000"}
 _BEGIN = Statement("BEGIN", "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE")
+BEGIN_LOOK: Asked = Statement("BEGIN_LOOK", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"), {}
 # By name: a test, or an administrator, can see it go by.
 COMMIT: Asked = Statement("COMMIT", "COMMIT"), {}
 # The last line of most verbs.
@@ -36,7 +37,7 @@ _ANSWER = re.compile(r"SELECT ([a-z_, ]+) FROM ([a-z_]+)")
 REFUSALS = (psycopg.errors.DivisionByZero, psycopg.errors.NotNullViolation, psycopg.errors.UniqueViolation)
 
 _uid_of, _position_of = itemgetter("uid"), itemgetter("position")
-# What two tasks that begin with one call of a function differ in.
+# The values in which two tasks that begin with one call of a function differ.
 _OWN = "uid", "id", "at", "digest", "arguments"
 _own_of = itemgetter(*_OWN)
 _row_of = itemgetter("uid", "line", "position", "entry", "epoch", "worker")
@@ -116,7 +117,7 @@ def _json(document: object) -> str:
 
 
 def _groups(starts: Sequence[Params]) -> list[dict[str, object]]:
-    """Neighbours with what they have in common, as start_functions takes them; their order stays."""
+    """Neighbours with their common values, as start_functions takes them; their order stays."""
     common = [name for name in starts[0] if name not in _OWN]
     return [
         {**dict(zip(common, shared, strict=True)), "rows": [dict(zip(_OWN, _own_of(row), strict=True)) for row in rows]}
@@ -141,7 +142,7 @@ def answer_in(rows: Rows) -> Row | None:
 
 
 def noted_answer(text: str | None) -> Row | None:
-    """What a write answered, as it was noted."""
+    """The noted answer of a write."""
     return tuple(msgspec.json.decode(text)) if text is not None else None
 
 
@@ -166,7 +167,7 @@ def _columns(run: Sequence[Write]) -> Params:
 
 
 def positions(entries: Sequence[Write]) -> Answers:
-    """What they answer when all of them are in."""
+    """Their answers if all of them were committed."""
     return list(zip(map(_position_of, map(params_of, entries))))
 
 

@@ -1,4 +1,4 @@
-"""Connect to the server, and stay patient when it goes away.
+"""Connect to the server, and keep trying when it is unreachable.
 
 A server that restarts or fails over is gone for some seconds. Whoever was connected before rides that
 out here: the work in hand is done again on a new connection. An engine that never reached its server
@@ -9,13 +9,18 @@ give us another one at any time. They are used only where the process that answe
 greeted us (a pooler greets with a number of its own), and never again once a server did not know one.
 A prepared statement keeps its plan, perhaps one made while its tables were nearly empty; so that such a
 plan never reads a whole table, none may. That setting lives as long as the prepared statements do.
+
+A server that was replaced by its standby may come back and still call itself a primary. Each promotion begins a new
+timeline, so a server on an earlier timeline than one this process has been connected to is refused, and the other
+hosts of the address are tried. A COMMIT that was not replicated although the server was told to wait for its standby
+is announced by the server in a notice; `is_replicated` remembers it.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import psycopg
@@ -32,10 +37,23 @@ PATIENCE_SECONDS = 45.0
 _KEEP_TO_INDEXES = "SELECT set_config('enable_seqscan', 'off', false), set_config('jit', 'off', false)"
 
 
+# The name of the server's function that waits for a standby, in every language of its messages.
+_WAIT_FOR_STANDBY = "SyncRepWaitForLSN"
+_TIMELINE = "SELECT left(pg_walfile_name(pg_current_wal_insert_lsn()), 8)"
+
+
 class Connection(psycopg.Connection[Any]):
     """psycopg itself prepares nothing on it: what it has prepared it takes back at a ROLLBACK, and all else with it."""
 
     may_prepare = False  # by name, as wire.py does
+    is_replicated = True  # False once the server gave up waiting for its standby, and committed all the same
+
+    def watch_replication(self) -> None:
+        self.add_notice_handler(self._look_at_notice)
+
+    def _look_at_notice(self, notice: psycopg.errors.Diagnostic) -> None:
+        if notice.source_function == _WAIT_FOR_STANDBY:
+            self.is_replicated = False
 
 
 class Lost(Exception):
@@ -47,7 +65,7 @@ class Lost(Exception):
 
 
 class Patience:
-    """How long to go on trying after a connection was lost."""
+    """How long to keep trying after a connection was lost."""
 
     def __init__(self, connector: Connector) -> None:
         self._connector = connector
@@ -55,7 +73,7 @@ class Patience:
         self._pause = 0.0
 
     def wait(self, lost: Lost, *, kept: str = "") -> None:
-        """A pause before the next try; the first one comes at once.
+        """Wait before the next try; the first one is immediate.
 
         Raises:
             StoreUnreachable: that was long enough.
@@ -75,6 +93,7 @@ class Connector:
         self.patience = patience
         self._was_reached = False
         self._may_prepare = True
+        self._timeline = 0  # the latest that any server had
         self._mutex = threading.Lock()
 
     def connect(self) -> Connection:
@@ -85,26 +104,58 @@ class Connector:
             StoreUnreachable: it never could.
             StoreRefused: it is too old.
         """
-        connection: Connection | None = None
+        refusal: StoreRefused | None = None
+        for params in self._addresses():
+            try:
+                connection = self._connect(params)
+            except psycopg.Error as error:
+                if refusal is not None:
+                    continue  # that one does not answer, and an earlier one was refused
+                if self._was_reached:
+                    raise Lost(error) from error
+                raise self.unreachable(error) from error
+            refusal = self._refusal(connection)
+            if refusal is None:
+                self._was_reached = True
+                return connection
+            connection.close()
+        assert refusal is not None
+        raise Lost(refusal)
+
+    def _addresses(self) -> Iterator[dict[str, Any]]:
+        """The address as it is, then each of its hosts alone: libpq takes the first that calls itself a primary."""
+        yield self._params
+        yield from address.single_hosts(self._params)
+
+    def _connect(self, params: dict[str, Any]) -> Connection:
+        connection = Connection.connect(**params, autocommit=True, prepare_threshold=None)
         try:
-            connection = Connection.connect(**self._params, autocommit=True, prepare_threshold=None)
             self._check_version(connection)
+            connection.watch_replication()
             connection.isolation_level, connection.read_only = psycopg.IsolationLevel.READ_COMMITTED, False
             if self._may_prepare and is_direct(connection):
                 connection.execute(_KEEP_TO_INDEXES)
                 connection.may_prepare = True
-        except psycopg.Error as error:
-            if connection is not None:
-                connection.close()
-            if self._was_reached:
-                raise Lost(error) from error
-            raise self.unreachable(error) from error
         except BaseException:
-            if connection is not None:
-                connection.close()
+            connection.close()
             raise
-        self._was_reached = True
         return connection
+
+    def _refusal(self, connection: Connection) -> StoreRefused | None:
+        """Why this server must not be written to, although it calls itself a primary."""
+        timeline = timeline_of(connection)
+        if timeline is None:
+            return None
+        with self._mutex:
+            latest = self._timeline = max(self._timeline, timeline)
+        if timeline == latest:
+            return None
+        return StoreRefused(
+            f"{connection.info.host} is a former primary: it is on timeline {timeline}, and this process has used "
+            f"timeline {latest}",
+            kept="all that was acknowledged, on the server that was promoted; nothing was written to this one",
+            do="make the former primary a standby (pg_rewind, pg_basebackup), and name both hosts in the address",
+        )
 
     def _check_version(self, connection: Connection) -> None:
         have = connection.info.server_version
@@ -140,7 +191,18 @@ class Connector:
         return trouble.unreachable(error, self.place, self._params, tried=tried, kept=kept)
 
 
+def timeline_of(connection: psycopg.Connection[Any]) -> int | None:
+    """The timeline that the server writes to; None where it cannot be asked (another engine, a standby)."""
+    try:
+        row = connection.execute(_TIMELINE).fetchone()
+    except psycopg.Error:
+        if connection.closed or connection.broken:
+            raise
+        return None
+    return None if row is None or row[0] is None else int(row[0], 16)
+
+
 def is_direct(connection: psycopg.Connection[Any]) -> bool:
-    """Whether the process that answers is the one that greeted us, so that nobody stands in between."""
+    """Whether the process that answers is the one that greeted us, so that no pooler is in between."""
     row = connection.execute("SELECT pg_backend_pid()").fetchone()
     return row is not None and row[0] == connection.info.backend_pid

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import struct
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 import psycopg
 
-from perdure._store.contract import Again, OldReader, Params, Row
+from perdure._store.contract import Again, OldReader, Reading
 from perdure._store.interrupts import is_interruptible
 from perdure._store.postgres import batch_plan as plan
 from perdure._store.postgres import error_translation as trouble
@@ -27,8 +28,11 @@ from perdure._store.postgres.connector import PATIENCE_SECONDS, Connection, Conn
 from perdure._store.postgres.notifications import CHANNEL, PostgresLine
 from perdure._store.postgres.wire import Statement, Wire
 from perdure._store.postgres.writer import Writer
+from perdure._store.rows import Params, Row
 from perdure._store.write import Write
 from perdure.errors import PerdureError
+
+T = TypeVar("T")
 
 # The reader threads of a process are few; more connections than they need are not kept.
 _IDLE_READERS = 8
@@ -104,13 +108,37 @@ class PostgresEngine:
         with self._errors():
             return self._connector.persist(lambda: self._read(plan.query(name), params))
 
+    def at_one_moment(self, act: Callable[[Reading], T]) -> T:
+        with self._errors():
+            found = self._connector.persist(lambda: self._looked(act))
+        return found()
+
+    def _looked(self, act: Callable[[Reading], T]) -> Callable[[], T]:
+        """What gives the result of `act`, or raises its own error, which is none of the connection's."""
+        with self._reader() as reader:
+            look = _Look(reader if self._finds_tables(reader) else None)
+            try:
+                if look.reader is not None:
+                    reader.run([plan.BEGIN_LOOK])
+                found = _kept(act, look)
+                if look.reader is not None:
+                    reader.run([plan.COMMIT])
+            except BaseException:
+                reader.connection.close()  # in the middle of a transaction
+                raise
+            return found
+
     def _read(self, statement: Statement, params: Params) -> list[Row]:
         with self._reader() as reader:
-            if not self._is_ready:
-                if not form.is_there(reader.connection):
-                    return []
-                self._make_ready(reader.connection)
-            return reader.rows(*reader.run([(statement, params)]))
+            return reader.rows(*reader.run([(statement, params)])) if self._finds_tables(reader) else []
+
+    def _finds_tables(self, reader: Wire) -> bool:
+        """Whether the store was ever written to; if so, it has its present form from here on."""
+        if not self._is_ready:
+            if not form.is_there(reader.connection):
+                return False
+            self._make_ready(reader.connection)
+        return True
 
     @contextmanager
     def _reader(self) -> Iterator[Wire]:
@@ -151,7 +179,7 @@ class PostgresEngine:
             reader.connection.close()
 
     def beat(self, worker: str) -> bool:
-        """One statement past the committer, whose batch may be waiting for somebody's rows."""
+        """One statement that bypasses the committer, whose batch may be waiting for locked rows."""
         with self._errors():
             try:
                 with self._reader() as reader:
@@ -172,7 +200,7 @@ class PostgresEngine:
     # ── housekeeping ────────────────────────────────────────────────────────────────────────────
 
     def shrink(self) -> None:
-        """Give the space of what was deleted to new rows, and forget committers that are long gone."""
+        """Free the space of deleted rows for new ones, and forget committers that are long gone."""
         with self._errors():
             self._connector.persist(self._vacuum)
 
@@ -185,7 +213,7 @@ class PostgresEngine:
                 reader.connection.execute(f"VACUUM (ANALYZE) perdure.{name}".encode(), prepare=False)
 
     def damage(self) -> list[str]:
-        """PostgreSQL has no such check for a client; what is broken shows when it is read."""
+        """PostgreSQL has no such check for a client; damage shows when it is read."""
         return []
 
     def has_checksums(self) -> bool:
@@ -230,7 +258,7 @@ class PostgresEngine:
             fork.leave_alone(reader.connection)
         self._readers = []
         self._line.mark_forked()
-        # Whoever held them does not exist here.
+        # The former holder of the lock does not exist here.
         self._mutex, self._preparing = threading.Lock(), threading.Lock()
 
     @contextmanager
@@ -240,7 +268,7 @@ class PostgresEngine:
             yield
         except (PerdureError, Again) as error:
             if trouble.is_without_schema(error.__cause__):
-                self._is_ready = False  # somebody took the tables away; look again before the next call
+                self._is_ready = False  # the tables were dropped; look again before the next call
             raise
         except Exception as error:
             if _is_a_handlers(error):
@@ -248,7 +276,40 @@ class PostgresEngine:
             raise self._connector.in_our_words(error) from error
 
 
+class _Look:
+    """Queries on one connection, in its transaction."""
+
+    def __init__(self, reader: Wire | None) -> None:
+        self.reader = reader  # None: there are no tables
+        self.has_failed = False
+
+    def query(self, name: str, params: Params) -> list[Row]:
+        if self.reader is None:
+            return []
+        try:
+            return self.reader.rows(*self.reader.run([(plan.query(name), params)]))
+        except BaseException:
+            self.has_failed = True
+            raise
+
+
+def _kept(act: Callable[[Reading], T], look: _Look) -> Callable[[], T]:
+    """What gives the result of `act`, or raises its error; that of a query is raised at once."""
+    try:
+        found = act(look)
+    except Exception as error:
+        if look.has_failed:
+            raise
+        wrong = error
+
+        def fail() -> T:
+            raise wrong
+
+        return fail
+    return lambda: found
+
+
 def _is_a_handlers(error: Exception) -> bool:
-    """Whether it is none of PostgreSQL's, of psycopg's or of a value: what a signal's handler raised while we read."""
+    """Whether the error is not PostgreSQL's, psycopg's or a value's: a signal handler raised it while we read."""
     ours = (psycopg.Error, PerdureError, Again, Lost, ValueError, TypeError, LookupError, ArithmeticError, struct.error)
     return is_interruptible() and not isinstance(error, ours)

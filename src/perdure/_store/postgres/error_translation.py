@@ -1,4 +1,4 @@
-"""What PostgreSQL's errors mean: a lost connection, a passing conflict, or one of our own errors."""
+"""The meaning of PostgreSQL's errors: a lost connection, a passing conflict, or one of our own errors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _NOT_HERE = {"call_bool_check_hook", "RevalidateCachedQuery"}
 
 
 def is_lost(error: Exception, connection: psycopg.Connection[Any] | None) -> bool:
-    """Whether the connection is gone, so that only a new one can tell more."""
+    """Whether the connection is gone, so that only a new one can tell the outcome."""
     if not isinstance(error, psycopg.Error):
         return False
     state = error.sqlstate or ""

@@ -50,7 +50,7 @@ class PostgresLine:
             return frozenset()
 
     def _listen(self) -> Kinds:
-        """Begin to; what was said before was not heard, so it may have been anything."""
+        """Begin to listen; earlier news was not heard, so it may have been anything."""
         self._connection = self._connector.connect()
         if not is_direct(self._connection):
             self.hang_up()

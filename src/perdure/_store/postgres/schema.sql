@@ -39,16 +39,20 @@ CREATE TABLE perdure.tasks (
   started_at   BIGINT,
   updated_at   BIGINT NOT NULL,
   finished_at  BIGINT,
-  archived_at  BIGINT
+  archived_at  BIGINT,
+  hidden       BIGINT NOT NULL DEFAULT 0
 );
 CREATE UNIQUE INDEX tasks_current ON perdure.tasks (namespace, id) WHERE is_current;
 CREATE INDEX tasks_past ON perdure.tasks (namespace, id, uid) WHERE NOT is_current;
 -- Only current tasks: so no verb, which has a task's uid, is ever tempted to look it up by status.
-CREATE INDEX tasks_listed ON perdure.tasks (namespace, status, uid) INCLUDE (pause_reason) WHERE is_current AND archived_at IS NULL;
-CREATE INDEX tasks_archived ON perdure.tasks (namespace, status, uid) WHERE is_current AND archived_at IS NOT NULL;
-CREATE INDEX tasks_archived_changed ON perdure.tasks (namespace, status, updated_at, uid)
+CREATE INDEX tasks_shown ON perdure.tasks (namespace, status, hidden, uid) INCLUDE (pause_reason)
+  WHERE is_current AND archived_at IS NULL;
+CREATE INDEX tasks_shown_archived ON perdure.tasks (namespace, status, hidden, uid)
   WHERE is_current AND archived_at IS NOT NULL;
-CREATE INDEX tasks_changed ON perdure.tasks (namespace, status, updated_at, uid) WHERE is_current AND archived_at IS NULL;
+CREATE INDEX tasks_moved_archived ON perdure.tasks (namespace, status, hidden, updated_at, uid)
+  WHERE is_current AND archived_at IS NOT NULL;
+CREATE INDEX tasks_moved ON perdure.tasks (namespace, status, hidden, updated_at, uid)
+  WHERE is_current AND archived_at IS NULL;
 CREATE INDEX tasks_by_agent ON perdure.tasks (namespace, agent, uid) WHERE agent <> '';
 CREATE INDEX tasks_due ON perdure.tasks (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX tasks_asking ON perdure.tasks (namespace, COALESCE(due_at, 9007199254740991), updated_at, uid)

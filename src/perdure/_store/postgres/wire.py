@@ -21,8 +21,8 @@ from psycopg.adapt import Transformer
 from psycopg.pq import ConnStatus, ExecStatus
 from psycopg.pq.abc import PGconn, PGresult
 
-from perdure._store.contract import Params, Row
 from perdure._store.postgres.connector import Connection
+from perdure._store.rows import Params, Row
 
 # Every parameter says its type.
 _PARAMETER = re.compile(r"%\((\w+)\)s(::\w+(?:\[\])?)")
@@ -131,7 +131,7 @@ class Wire:
     # ── waiting ─────────────────────────────────────────────────────────────────────────────────
 
     def _results(self, line: PGconn) -> list[PGresult]:
-        """What comes back for all that was sent."""
+        """The results of everything that was sent."""
         line.pipeline_sync()
         self._flush(line)
         results: list[PGresult] = []
@@ -141,7 +141,7 @@ class Wire:
                 self._wait(line, select.POLLIN)
                 line.consume_input()
             result = line.get_result()
-            if result is None:  # the end of one of them
+            if result is None:  # one of them has ended
                 if line.status != ConnStatus.OK:
                     raise error or psycopg.OperationalError(line.get_error_message())
                 continue

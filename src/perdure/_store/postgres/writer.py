@@ -33,12 +33,13 @@ import psycopg
 from psycopg.pq.abc import PGresult
 
 from perdure._ground import crash_points as crash
-from perdure._store.contract import Again, Row
+from perdure._store.contract import Again
 from perdure._store.postgres import batch, fork
 from perdure._store.postgres import batch_plan as plan
 from perdure._store.postgres.batch_plan import Answers
 from perdure._store.postgres.connector import Connection, Connector, Lost, Patience
 from perdure._store.postgres.wire import Asked, Wire
+from perdure._store.rows import Row
 from perdure._store.write import Write
 from perdure.errors import PerdureError, StoreBusy, StoreUnavailable
 
@@ -57,7 +58,7 @@ class _NotAll(Exception):
 
 
 class _Sent(NamedTuple):
-    """A batch whose COMMIT may be with the server, and how to read what was noted of its answer."""
+    """A batch whose COMMIT may have reached the server, and how to read its noted answer."""
 
     writes: Sequence[Write]
     read: Callable[[str | None], Answers]
@@ -72,7 +73,7 @@ class Writer:
         self._committer = uuid.uuid4().hex
         self._number = 0
         self._sent: _Sent | None = None  # until it is known what became of it
-        self._found: dict[int, tuple[Write, Row | None]] = {}  # by id(): in, and nobody was told
+        self._found: dict[int, tuple[Write, Row | None]] = {}  # by id(): committed, but not reported yet
 
     def commit(self, writes: Sequence[Write]) -> Answers:
         """Commit a prefix of `writes`; answers in the order they were given."""
@@ -132,7 +133,7 @@ class Writer:
         with self._sending(wire):
             asked = plan.alone(sent.writes[0], self._committer)
             *_, result, ending = wire.run([*self._opening(sent.writes), asked, plan.COMMIT])
-            self._check_ending(ending)
+            self._check_ending(ending, wire)
             return [plan.answer_in(wire.rows(result))]
 
     def _send_entries(self, sent: _Sent) -> Answers:
@@ -145,7 +146,7 @@ class Writer:
             except plan.REFUSALS:
                 self._roll_back(wire)
                 raise _NotAll from None
-            self._check_ending(ending)
+            self._check_ending(ending, wire)
         return sent.read(None)
 
     # ── the first phase ─────────────────────────────────────────────────────────────────────────
@@ -176,7 +177,7 @@ class Writer:
 
     @contextlib.contextmanager
     def _sending(self, wire: Wire) -> Iterator[None]:
-        """What goes wrong in it leaves no transaction open, and is told in our words."""
+        """An error inside leaves no transaction open, and is raised as one of ours."""
         began = time.monotonic()
         try:
             yield
@@ -222,21 +223,32 @@ class Writer:
         except BaseException:
             self.hang_up()
             raise
-        self._check_ending(ending)
+        self._check_ending(ending, wire)
         return sent.read(None)
 
-    def _check_ending(self, ending: PGresult) -> None:
+    def _check_ending(self, ending: PGresult, wire: Wire) -> None:
         if ending.command_status != b"COMMIT":
             raise StoreUnavailable(
                 f"{self._connector.place} answered COMMIT with {ending.command_status!r}",
                 kept="all that was acknowledged; nothing of this batch was written",
                 do="this is a fault in perdure; please report it",
             )
+        self._check_replicated(wire)
+
+    def _check_replicated(self, wire: Wire) -> None:
+        """Call no batch written that its server committed without its standby: a promoted standby would lack it.
+
+        Raises:
+            Lost: the server gave up waiting. The next commit that it does wait for proves the ones before it too.
+        """
+        if not wire.connection.is_replicated:
+            self.hang_up()
+            raise Lost(psycopg.OperationalError("the server did not wait for its standby"))
 
     # ── after a COMMIT that was cut off ─────────────────────────────────────────────────────────
 
     def _is_in(self, sent: _Sent, send: Callable[[_Sent], Answers], patience: Patience) -> Answers | None:
-        """Send it with its COMMIT: what it answered; None when it is not in, and may be sent again.
+        """Send it with its COMMIT. Returns its answer; None if it was not committed, and can be sent again.
 
         Raises:
             PerdureError, Again, _NotAll: nothing of it was written.
@@ -256,7 +268,7 @@ class Writer:
         return answers
 
     def _ask_about(self, sent: _Sent, error: Exception, patience: Patience) -> Answers | None:
-        """What the batch sent last answered, if it is in; if it is not, it never will be."""
+        """The answer of the batch sent last, if it was committed; if not, it never will be."""
         newest, note = self._newest_batch(error if isinstance(error, Lost) else Lost(error), patience)
         self._committer, self._sent = uuid.uuid4().hex, None
         return sent.read(note) if newest == self._number else None
@@ -270,17 +282,18 @@ class Writer:
                 lost = again
 
     def _shut_out(self) -> tuple[int, str | None]:
-        """The last batch that is in, with its noted answer; waits until the transaction that was cut off has ended,
-        and lets no other begin under our name."""
+        """The last committed batch, with its noted answer. Waits until the transaction that was cut off has ended, and
+        lets no other begin under our name."""
         try:
             wire = self._connected()
             asked = {"committer": self._committer, **plan.SETTINGS}
             with wire.connection.transaction():
                 [result] = wire.run([(plan.statement("newest_batch"), asked)])
+            self._check_replicated(wire)
             [(newest, note)] = wire.rows(result)
             return newest, note
         except Exception as error:
-            # Whatever it is, even a lock that is not let go: as long as it is not known, we go on asking.
+            # Whatever the error, even a lock that is not released: we ask until we know.
             self.hang_up()
             raise Lost(error) from error
         except BaseException:

@@ -22,9 +22,9 @@ import apsw
 
 from perdure._ground import crash_points as crash
 from perdure._model import GENESIS, chain
-from perdure._store.contract import Params, Row
+from perdure._store.rows import Params, Row
 from perdure._store.sql import Queries
-from perdure._store.sqlite.bulk_insert import Statement, Wide, for_each
+from perdure._store.sqlite.bulk_insert import BulkStatement, Wide, for_each
 from perdure._store.sqlite.verb_plan import plan_of
 from perdure._store.write import Write, params_of, verb_of
 
@@ -44,7 +44,7 @@ Head = tuple[int, bytes]  # how many events a task has, and the newest one's has
 
 
 def are_all(writes: Sequence[Write]) -> bool:
-    """Whether all of them are of these verbs."""
+    """Whether all writes are of these verbs."""
     return _ANSWERS.keys() >= set(map(verb_of, writes))
 
 
@@ -66,7 +66,7 @@ def stretch(writes: Sequence[Write], place: int) -> Sequence[Write]:
 
 
 class Sets:
-    """What the connection that writes knows for it."""
+    """The state the writing connection keeps for it."""
 
     def __init__(self, connection: apsw.Connection) -> None:
         plan = plan_of(START, Queries(_HERE / "queries")[START])
@@ -96,7 +96,7 @@ class Sets:
             return None
         return list(zip(map(_position_of, entries)))
 
-    def statements(self, cursor: apsw.Cursor, writes: Sequence[Write]) -> list[Statement] | None:
+    def statements(self, cursor: apsw.Cursor, writes: Sequence[Write]) -> list[BulkStatement] | None:
         """What carries them out, if they may go by verb: each start, claim and end is the last that is written for its
         task here, and no two begin under one id. Claims that no statement is for will be refused."""
         verbs, given = list(map(verb_of, writes)), list(map(params_of, writes))
@@ -124,7 +124,7 @@ class Sets:
         return found
 
     def carry_out(
-        self, cursor: apsw.Cursor, writes: Sequence[Write], statements: Sequence[Statement]
+        self, cursor: apsw.Cursor, writes: Sequence[Write], statements: Sequence[BulkStatement]
     ) -> tuple[list[Row | None], Sequence[int]]:
         """Run them. The answers; and which writes are left, as from the first statement that is refused on none is
         run."""
@@ -164,7 +164,7 @@ class Sets:
                 self._heads[uid] = count, bytes.fromhex(head)
 
     def _free(self, cursor: apsw.Cursor, claims: Sequence[Params]) -> list[Params]:
-        """Those that will not be refused; where their chains stand is known then."""
+        """Those that will not be refused; the heads of their chains are known afterwards."""
         row: Any = cursor.execute(_FREE_HEADS, (json.dumps(list(map(_seen_of, claims))),)).fetchall()[0]
         heads = {uid: (count, bytes.fromhex(head)) for uid, count, head in json.loads(row[0])}
         self._heads.update(heads)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from perdure._store.contract import Params
+from perdure._store.rows import Params
 
 # Each width is prepared once, and kept: but apsw keeps nothing whose text is longer than 16,384 bytes.
 _WIDTHS = [2**n for n in range(10)]
@@ -30,7 +30,7 @@ _NAME = re.compile(r":(\w+)")
 Last = Callable[[Params], tuple[Any, ...]]
 
 
-class Statement(NamedTuple):
+class BulkStatement(NamedTuple):
     text: str
     values: list[Any]
     rows: Sequence[Params]  # whose it is
@@ -50,13 +50,13 @@ class Wide:
         """The statement for one or two rows, without looking at what they have in common; and its values."""
         return self._each.text(len(rows)), [*chain.from_iterable(map(self._each.own_of, rows))]
 
-    def statements(self, rows: Sequence[Params], last: Last | None = None) -> list[Statement]:
+    def statements(self, rows: Sequence[Params], last: Last | None = None) -> list[BulkStatement]:
         """What carries it out for all of these; `last` tells a row's last values."""
         sets = dict.fromkeys(map(self._shared_of, rows))
         if len(sets) > _FEW_SETS:
             return self._each.statements((), rows, last)
         if len(sets) > 1:
-            found: list[Statement] = []
+            found: list[BulkStatement] = []
             for shared in sets:
                 found += self._alike.statements(shared, [row for row in rows if self._shared_of(row) == shared], last)
             return found
@@ -78,7 +78,7 @@ class _Form:
         self._widest = max(width for width in _WIDTHS if width <= room)
         self._texts: dict[int, str] = {}
 
-    def statements(self, shared: Sequence[Any], rows: Sequence[Params], last: Last | None) -> list[Statement]:
+    def statements(self, shared: Sequence[Any], rows: Sequence[Params], last: Last | None) -> list[BulkStatement]:
         if len(rows) > self._widest:
             pieces = [rows[start : start + self._widest] for start in range(0, len(rows), self._widest)]
             return [self.statements(shared, piece, last)[0] for piece in pieces]
@@ -87,7 +87,7 @@ class _Form:
             values = map(add, values, map(last, rows))
         width = 1 << (len(rows) - 1).bit_length()  # the next power of two
         missing = self._nulls * (width - len(rows))
-        return [Statement(self.text(width), [*shared, *chain.from_iterable(values), *missing], rows)]
+        return [BulkStatement(self.text(width), [*shared, *chain.from_iterable(values), *missing], rows)]
 
     def text(self, width: int) -> str:
         """For so many rows, or fewer: those that are missing are given as NULLs, and left out."""

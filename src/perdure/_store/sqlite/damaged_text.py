@@ -1,7 +1,7 @@
-"""Read rows of which a text is not UTF-8.
+"""Read rows with a text that is not UTF-8.
 
-SQLite keeps any bytes as text, and a damaged file may hold some that are no characters. One such text must not keep all
-other rows from being read: what cannot be decoded is shown as \\xNN.
+SQLite keeps any bytes as text, and a damaged file may hold bytes that are not characters. One such text must not
+keep all other rows from being read: what cannot be decoded is shown as \\xNN.
 
 Owns what becomes of such a text, and finding all of them for `perdure doctor`.
 """
@@ -14,7 +14,7 @@ from typing import Any
 import apsw
 import apsw.ext
 
-from perdure._store.contract import Params, Row
+from perdure._store.rows import Params, Row
 
 
 def read_rows(connection: apsw.Connection, statement: str, params: Params) -> list[Row]:
@@ -36,7 +36,7 @@ def _text(value: bytes) -> str:
 
 
 def find_all(connection: apsw.Connection) -> Iterator[str]:
-    """Where a text of the store is not UTF-8."""
+    """The texts of the store that are not UTF-8."""
     tables: list[Any] = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
     for (table,) in tables:
         known: list[Any] = connection.execute(f'PRAGMA table_info("{table}")').fetchall()

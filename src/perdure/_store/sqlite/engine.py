@@ -3,8 +3,8 @@
 Durability is `synchronous=FULL` in WAL mode: a commit that returned has been synced. The price of the
 sync is shared by the committer's batches.
 
-Owns the connections. What a verb does is in `queries/`, one file each: the first
-statement carries the verb's condition and gives its answer; when it gives no row, nothing else is run.
+Owns the connections. The verbs are in `queries/`, one file each: the first statement has the verb's condition and gives
+its answer; if it returns no row, nothing else runs.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import ctypes
 import logging
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import apsw
 
@@ -24,15 +24,16 @@ from perdure._ground import crash_points as crash
 from perdure._ground.config import is_there
 from perdure._model import GENESIS, chain
 from perdure._store import migrate
-from perdure._store.contract import OldReader, Params, Row
+from perdure._store.contract import OldReader, Reading
 from perdure._store.interrupts import apart
+from perdure._store.rows import Params, Row
 from perdure._store.sql import Queries, split
 from perdure._store.sqlite import batch_verbs as sets
 from perdure._store.sqlite import damaged_text as spoiled_text
 from perdure._store.sqlite import location as place
 from perdure._store.sqlite import log_check as wal
 from perdure._store.sqlite import log_readers, page_checksums, page_damage
-from perdure._store.sqlite.bulk_insert import Statement
+from perdure._store.sqlite.bulk_insert import BulkStatement
 from perdure._store.sqlite.error_translation import Trouble
 from perdure._store.sqlite.fork_gate import Gate
 from perdure._store.sqlite.verb_plan import Plan, plan_of
@@ -40,6 +41,8 @@ from perdure._store.sqlite.write_turns import Turnstile
 from perdure._store.sqlite.write_watch import SqliteLine
 from perdure._store.write import Write
 from perdure.errors import StoreDamaged, StoreUnavailable
+
+T = TypeVar("T")
 
 _HERE = Path(__file__).parent
 # "perd": lets `file` and `doctor` tell our stores from other SQLite files.
@@ -142,7 +145,7 @@ class SqliteEngine:
         return rows
 
     def _run_set(
-        self, cursor: apsw.Cursor, writes: Sequence[Write], statements: Sequence[Statement] | None
+        self, cursor: apsw.Cursor, writes: Sequence[Write], statements: Sequence[BulkStatement] | None
     ) -> list[Row | None]:
         rows: list[Row | None] = [None] * len(writes)
         left: Sequence[int] = range(len(writes))
@@ -154,7 +157,7 @@ class SqliteEngine:
     def _run_left(
         self, cursor: apsw.Cursor, writes: Sequence[Write], rows: list[Row | None], left: Sequence[int]
     ) -> None:
-        """Run those, one by one. What an attempt wrote after one that was refused is refused as well."""
+        """Run those, one by one. Writes of an attempt after a refused one are refused as well."""
         refused: set[int] = set()
         for number in left:
             write = writes[number]
@@ -193,24 +196,43 @@ class SqliteEngine:
 
     def query(self, name: str, params: Params) -> list[Row]:
         with self._trouble, self._gate.use():
-            try:
-                return self._read(name, params)
-            except apsw.IOError as error:
-                if not self._is_of_a_record(error):
-                    raise
-                with self._mutex:
-                    self._readers.clear()  # they still refuse such pages; they are closed with their last reference
-                return self._read(name, params)
+            return self._again_if_damaged(lambda: self._read(name, params))
+
+    def at_one_moment(self, act: Callable[[Reading], T]) -> T:
+        with self._trouble, self._gate.use():
+            return self._again_if_damaged(lambda: self._looked(act))
+
+    def _again_if_damaged(self, read: Callable[[], T]) -> T:
+        try:
+            return read()
+        except apsw.IOError as error:
+            if not self._is_of_a_record(error):
+                raise
+            with self._mutex:
+                self._readers.clear()  # they still refuse such pages; they are closed with their last reference
+            return read()
+
+    def _looked(self, act: Callable[[Reading], T]) -> T:
+        with self._reader() as reader:
+            if reader is None:
+                return act(_Look(self, None))
+            reader.execute("BEGIN")  # the first query chooses the moment; if one fails, the reader is closed
+            found = act(_Look(self, reader))
+            reader.execute("COMMIT")
+            return found
 
     def _read(self, name: str, params: Params) -> list[Row]:
         with self._reader() as reader:
-            if reader is None:
-                return []
-            statement = self._queries[name][0]
-            try:
-                return reader.execute(statement, params).fetchall()
-            except UnicodeDecodeError:
-                return spoiled_text.read_rows(reader, statement, params)
+            return self._rows(reader, name, params)
+
+    def _rows(self, reader: apsw.Connection | None, name: str, params: Params) -> list[Row]:
+        if reader is None:
+            return []
+        statement = self._queries[name][0]
+        try:
+            return reader.execute(statement, params).fetchall()
+        except UnicodeDecodeError:
+            return spoiled_text.read_rows(reader, statement, params)
 
     def _is_of_a_record(self, error: apsw.IOError) -> bool:
         """Whether a page is refused for the sake of a record that can say itself that it is damaged. From then on this
@@ -239,7 +261,7 @@ class SqliteEngine:
         try:
             yield reader
         except BaseException:
-            reader.close(True)  # it may be in the middle of a read
+            reader.close(True)  # another thread may be in the middle of a read
             raise
         with self._mutex:
             self._readers.append(reader)
@@ -252,7 +274,7 @@ class SqliteEngine:
         return self._line
 
     def _data_version(self) -> int:
-        """A number that is another one when somebody else has written; it belongs to one connection."""
+        """A number that changes when another connection has written. It is valid for one connection."""
         with self._trouble, self._gate.use():
             if self._listening is None:
                 if self._writer is None:
@@ -305,7 +327,7 @@ class SqliteEngine:
         """A connection to a store of which nothing that was acknowledged is missing, as far as its log tells."""
         connection = self._connect()
         try:
-            # Whoever closes the last connection clears the log away: not one that holds what cannot be read.
+            # Closing the last connection removes the log, which must not happen while it holds unreadable pages.
             connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
             missing = wal.what_is_missing(self.path, connection)
             if missing:
@@ -377,7 +399,7 @@ class SqliteEngine:
                 writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def damage(self) -> list[str]:
-        """What SQLite itself finds wrong with the file."""
+        """The damage that SQLite itself finds in the file."""
         with self._trouble, self._gate.use(), self._reader() as reader:
             if reader is None:
                 return []
@@ -445,3 +467,13 @@ class SqliteEngine:
                 ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
         # Their locks last as long as any process has them open, and the parent may be killed in its turn.
         self._turnstile.close()
+
+
+class _Look(NamedTuple):
+    """Queries on one connection, in its transaction."""
+
+    engine: SqliteEngine
+    reader: apsw.Connection | None  # None: there is no store yet
+
+    def query(self, name: str, params: Params) -> list[Row]:
+        return self.engine._rows(self.reader, name, params)

@@ -11,7 +11,7 @@ _UNCHANGED = "all that was acknowledged; this write changed nothing"
 
 
 class Trouble:
-    """What goes wrong with SQLite or its file inside the block is told in our words. One for all blocks of a store."""
+    """Translates errors of SQLite or its file inside the block into ours. One for all blocks of a store."""
 
     __slots__ = ("_patience", "_place")
 

@@ -59,8 +59,8 @@ def make_room(path: Path) -> None:
         # Private from its first byte; SQLite gives its log and shared memory the same mode.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
-        if os.path.exists(path):
-            raise  # it is there, with all that is in it
+        if error.errno is None or os.path.exists(path):
+            raise  # a signal's handler raised it; or the file is there, with all that is in it
         raise StoreUnavailable(
             f"cannot make {path}: {error.strerror}",
             kept="nothing was made there",
@@ -76,7 +76,9 @@ def _file_system(folder: Path) -> str:
         device = os.stat(folder).st_dev
         with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as mounts:
             lines = [line.split() for line in mounts]
-    except OSError:
+    except OSError as error:
+        if error.errno is None:
+            raise  # a signal's handler raised it: TimeoutError is an OSError too
         return ""
     wanted = f"{os.major(device)}:{os.minor(device)}"
     for fields in reversed(lines):

@@ -24,7 +24,7 @@ _MASK = 0xFFFFFFFF
 
 
 class Log(NamedTuple):
-    """What a write-ahead log holds by its headers alone."""
+    """The content of a write-ahead log, by its headers alone."""
 
     is_damaged: bool  # its own header is
     frames: int  # the last one that was written since the log was last begun anew
@@ -69,7 +69,7 @@ def _is_whole(header: bytes, *, big: bool) -> bool:
 
 
 def what_is_missing(path: Path, connection: apsw.Connection) -> str:
-    """What the log holds and SQLite does not read; empty when it reads all that was ever acknowledged.
+    """The transactions in the log that SQLite does not read; empty if it reads all that were ever acknowledged.
 
     The log is looked at once the connection has it open, so that no other process can clear it away as the last one
     to close it. What is found missing must still be missing at a second look: others may begin the log anew meanwhile.

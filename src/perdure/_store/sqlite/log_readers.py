@@ -4,7 +4,7 @@ A process that reads has a mark in the log's index (`-shm`): it reads the log up
 nothing behind the mark can be copied into the file, and the log grows with each commit. The lock on the mark tells
 whose it is.
 
-Owns the question "who reads an old state of the file?". Linux only: elsewhere nobody is named.
+Owns the question "who reads an old state of the file?". Linux only: elsewhere the answer is empty.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from typing import Any
 
 import apsw
 
-from perdure._ground import envelope
+from perdure._ground.secrets import envelope
 from perdure._store import migrate
 from perdure._store.sql import split
 from perdure._store.sqlite import page_checksums

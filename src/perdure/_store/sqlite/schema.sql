@@ -30,17 +30,18 @@ CREATE TABLE tasks (
   started_at   INTEGER,
   updated_at   INTEGER NOT NULL,
   finished_at  INTEGER,
-  archived_at  INTEGER
+  archived_at  INTEGER,
+  hidden       INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX tasks_current ON tasks (namespace, id) WHERE is_current;
 CREATE INDEX tasks_past ON tasks (namespace, id, uid) WHERE NOT is_current;
-CREATE INDEX tasks_listed ON tasks (namespace, status, uid, pause_reason, is_current, archived_at)
+CREATE INDEX tasks_shown ON tasks (namespace, status, hidden, uid, pause_reason, is_current, archived_at)
   WHERE is_current AND archived_at IS NULL;
-CREATE INDEX tasks_archived ON tasks (namespace, status, uid, is_current, archived_at)
+CREATE INDEX tasks_shown_archived ON tasks (namespace, status, hidden, uid, is_current, archived_at)
   WHERE is_current AND archived_at IS NOT NULL;
-CREATE INDEX tasks_archived_changed ON tasks (namespace, status, updated_at, uid, is_current, archived_at)
+CREATE INDEX tasks_moved_archived ON tasks (namespace, status, hidden, updated_at, uid, is_current, archived_at)
   WHERE is_current AND archived_at IS NOT NULL;
-CREATE INDEX tasks_changed ON tasks (namespace, status, updated_at, uid, is_current, archived_at)
+CREATE INDEX tasks_moved ON tasks (namespace, status, hidden, updated_at, uid, is_current, archived_at)
   WHERE is_current AND archived_at IS NULL;
 CREATE INDEX tasks_by_agent ON tasks (namespace, agent, uid) WHERE agent <> '';
 CREATE INDEX tasks_due ON tasks (due_at) WHERE due_at IS NOT NULL;

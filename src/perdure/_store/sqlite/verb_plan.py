@@ -1,4 +1,4 @@
-"""How a verb is carried out: its statements, when each is run, and where its answer comes from.
+"""How a verb is carried out: its statements, when each one runs, and where its answer comes from.
 
 The first statement carries the verb's condition. If it says RETURNING, or only looks, its row is the answer. RETURNING
 costs half as much again as the statement itself, so the verbs that run most often do without: whether they changed a
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 _WHEN = "--? "
-# What the verbs without RETURNING answer with.
+# The answers of the verbs without RETURNING.
 _ANSWERS = {
     "append_entry": "position",
     "claim_free": "uid",
@@ -21,6 +21,7 @@ _ANSWERS = {
     "create_task": "uid",
     "fork_function": "uid",
     "start_function": "uid",
+    "start_hidden": "uid",
 }
 
 

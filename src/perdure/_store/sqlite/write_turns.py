@@ -1,8 +1,8 @@
 """Take turns at writing to one SQLite file, so that no process starves another.
 
-SQLite's own write lock goes to whoever asks at the right moment; a process that writes without pause
-can keep it for seconds. Two file locks make a turnstile: whoever is next holds `next` while it waits
-for `main`. Who has just finished must pass `next` again, behind those who waited.
+SQLite's own write lock goes to the process that asks at the right moment; a process that writes without pause can keep
+it for seconds. Two file locks make a turnstile: the next in line holds `next` while it waits for `main`. A process that
+has just finished must pass `next` again, behind those that waited.
 
 The locks are the kernel's and go with the process. They decide only who is first: that two never write
 at once is still SQLite's own lock.

@@ -1,7 +1,7 @@
 """Hear that another process has written to the file: SQLite counts it, and asking costs a few microseconds.
 
-Nobody has to be told anything. What was written is not said, so it may have been of every kind; our own writes
-count as well.
+No process has to send anything. The content of a write is unknown, so it may be of every kind; our own writes count as
+well.
 """
 
 from __future__ import annotations

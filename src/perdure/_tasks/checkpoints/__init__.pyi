@@ -12,10 +12,11 @@ from perdure._tasks.checkpoints.checkpoint_write import (
     put,
     read_own_state,
     read_state_at,
+    save_working_state,
     store_once,
 )
-from perdure._tasks.checkpoints.checkpoint_reader import CheckpointPart, Checkpoints
-from perdure._tasks.checkpoints.history import LeftToWorker, read_checkpoint, require_checkpoint
+from perdure._tasks.checkpoints.checkpoint_reader import CheckpointPart, Checkpoints, value_at
+from perdure._tasks.checkpoints.history import KeptEntries, LeftToWorker, fork_columns, read_checkpoint
 from perdure._tasks.checkpoints.list_append import append, causes_of
 from perdure._tasks.checkpoints.retention import Policy
 from perdure._tasks.checkpoints import checkpoint_write
@@ -31,12 +32,15 @@ __all__ = [
     "put",
     "read_own_state",
     "read_state_at",
+    "save_working_state",
     "store_once",
     "CheckpointPart",
     "Checkpoints",
+    "value_at",
+    "KeptEntries",
     "LeftToWorker",
+    "fork_columns",
     "read_checkpoint",
-    "require_checkpoint",
     "append",
     "causes_of",
     "Policy",

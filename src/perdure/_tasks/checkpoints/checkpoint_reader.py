@@ -1,6 +1,6 @@
 """`app.checkpoints`: list checkpoints without what they hold, look into one, and compare two.
 
-Works without the code whose classes a state has: these are then given as their fields.
+Works without the code of the classes in a state: their instances are then shown as their fields.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from shlex import quote
 from typing import Any, Literal, get_args
 
-from perdure._ground import codec
 from perdure._ground.clock import moment
-from perdure._ground.codec import stored_json
+from perdure._ground.encoding import codec
+from perdure._ground.encoding.codec import stored_json
 from perdure._ground.ids import check_id, is_uid
 from perdure._model import CheckpointInfo, Diff, Page, Path, checkpoint_id, diff, limited, seq_of, spell_path
 from perdure._store import CheckpointHead, Store, TaskRow
@@ -35,7 +35,7 @@ class Checkpoints:
         self._store = store
 
     async def page(self, task: str | TaskCore, *, after: int = 0, limit: int = 100) -> Page[CheckpointInfo]:
-        """Checkpoints without what they hold, oldest first. The page's cursor is the `after` of the next one.
+        """Checkpoints without their contents, oldest first. The page's cursor is the `after` of the next one.
 
         Raises:
             NotFound: there is no such task.
@@ -52,7 +52,7 @@ class Checkpoints:
     async def get(
         self, task: str | TaskCore, seq: int, *, part: CheckpointPart | None = None, path: Sequence[str | int] = ()
     ) -> Json:
-        """What a checkpoint holds: all parts by their names, or one of them, or the value in it that `path` leads to.
+        """The content of a checkpoint: all parts by name, or one of them, or the value that `path` leads to.
 
         Raises:
             NotFound: there is no such task, checkpoint or path.
@@ -68,12 +68,12 @@ class Checkpoints:
         snapshot, _ = await snapshots.materialise(self._store, row.uid, _number("seq", seq))
         parts = contents_shown(snapshot.raw)
         whole = {name: parts.get(name) for name in get_args(CheckpointPart)}
-        return whole if part is None else _at(whole[part], tuple(path), self._store)
+        return whole if part is None else value_at(whole[part], tuple(path), self._store)
 
     async def diff(self, task: str | TaskCore, a: str | int, b: str | int = NOW, *, limit: int = 500) -> Diff:
-        """What changed in the state from one checkpoint to another; the changes after the first `limit` are counted.
+        """The changes in the state from one checkpoint to another; those after the first `limit` are only counted.
 
-        Each of the two is a number, an id, which may be that of another task's checkpoint, or "now".
+        Each of the two is a number, an id (also of another task's checkpoint), or "now".
 
         Raises:
             NotFound: there is no such task or checkpoint.
@@ -99,10 +99,10 @@ class Checkpoints:
 
     async def _other(self, uid: str, name: str) -> TaskRow:
         """The task that another task's checkpoint belongs to; one of another namespace does not exist here."""
-        rows = await self._store.query("get_task_by_uid", uid=uid) if is_uid(uid) else []
-        if not rows or TaskRow(*rows[0]).namespace != self._store.namespace:
+        row = await self._store.row(TaskRow, "get_task_by_uid", uid=uid) if is_uid(uid) else None
+        if row is None or row.namespace != self._store.namespace:
             raise NotFound("checkpoint", name, self._store.place)
-        return TaskRow(*rows[0])
+        return row
 
     async def _row(self, task: str | TaskCore) -> TaskRow:
         if isinstance(task, TaskCore):
@@ -114,7 +114,7 @@ class Checkpoints:
 
 
 def contents_shown(raw: bytes) -> dict[str, Any]:
-    """The parts of a snapshot; classes that are not known here come as their fields."""
+    """The parts of a snapshot; instances of unknown classes are shown as their fields."""
     try:
         return snapshots.contents(raw)
     except InvalidInput:
@@ -141,7 +141,12 @@ def _info(uid: str, row: CheckpointHead) -> CheckpointInfo:
     )
 
 
-def _at(value: Json, path: Path, store: Store) -> Json:
+def value_at(value: Json, path: Path, store: Store) -> Json:
+    """What a path leads to in a value.
+
+    Raises:
+        NotFound: it leads to nothing.
+    """
     for at, part in enumerate(path):
         value = value.get(part, _NOTHING) if isinstance(value, dict) else _item(value, part)
         if value is _NOTHING:

@@ -1,17 +1,18 @@
-"""Store a checkpoint: the one write behind `task.checkpoint`, and behind checkpoints that carry something more.
+"""Store a checkpoint: the one write behind `task.checkpoint`, and behind checkpoints with further parts.
 
-A checkpoint may carry parts beside the state: what a task has around it (`runtime`), how that came back
-(`report`). They are sealed, packed, pruned and rotated with it; only who asks for a part by name reads it.
+A checkpoint can have parts beside the state: the task's surroundings (`runtime`), how they were restored (`report`).
+They are sealed, packed, pruned and rotated with it, and read only when asked for by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
-from perdure._ground import codec
 from perdure._ground.clock import moment
+from perdure._ground.encoding import codec
 from perdure._model import Checkpoint, Keep, ToolCall, checkpoint_id
 from perdure._store import Store
 from perdure._tasks import records
@@ -29,18 +30,18 @@ if TYPE_CHECKING:
     from perdure._tasks.state import Frame
 
 
-# Causes of checkpoints whose whole state the task's own code gave.
+# Causes of checkpoints whose whole state was given by the task's own code.
 _GIVEN = ("explicit", "interval")
 
 
 async def put(
     task: TaskCore,
-    state: Any,
+    state: object,
     *,
     label: str = "",
-    plan: Any = None,
-    memory: Any = None,
-    partial: Any = None,
+    plan: object = None,
+    memory: object = None,
+    partial: object = None,
     pending: Sequence[ToolCall] = (),
     keep: Keep = "none",
     once: str | None = None,
@@ -67,8 +68,8 @@ async def put(
 async def read_own_state(task: TaskCore) -> None:
     """Have the next write of the state say that its author had read what the task's own code wrote last.
 
-    A handle reads the state when it is opened. An attempt may begin later, after other attempts have written; and
-    what others wrote in between is nothing that its code has seen.
+    A handle reads the state when it is opened. An attempt can begin later, after other attempts have written, and its
+    code has not seen what they wrote.
     """
     rows = await outline(task._store, task.uid)
     own = [row.seq for row in rows if row.valid and not row.superseded and row.cause in _GIVEN]
@@ -136,7 +137,7 @@ async def store_once(task: TaskCore, *, label: str, causes: Sequence[str], may_b
 
 
 class Made(NamedTuple):
-    """A checkpoint that was made from the one before."""
+    """A checkpoint made from the previous one."""
 
     frame: Frame
     raw: bytes
@@ -153,8 +154,10 @@ async def store_made(
     kind: str = "checkpoint",
     shows: bool = True,
     once: Once | None = None,
+    told: Mapping[str, Any] | None = None,
 ) -> Checkpoint:
-    """Store a checkpoint that `make` makes from the newest one, made anew while others write; `kind` is its event.
+    """Store a checkpoint that `make` makes from the newest one, made anew while others write; `kind` is its event, and
+    `told` is what the event says besides.
 
     With `shows` it is what `task.state` holds from now on; without, `task.state` stays as the code has made it. One
     that was stored `once` before is read instead.
@@ -167,7 +170,7 @@ async def store_made(
     while True:
         hold = await take_lease(task)
         made = make(await task._base(hold))
-        stored = await _try_store(task, hold, made, label=label, cause=cause, kind=kind, shows=shows)
+        stored = await _try_store(task, hold, made, label=label, cause=cause, kind=kind, shows=shows, told=told)
         if stored is not None:
             return stored
         await moves.explain(task, "checkpoint", hold)
@@ -216,11 +219,12 @@ async def _try_store(
     kind: str,
     shows: bool,
     once: Once | None = None,
+    told: Mapping[str, Any] | None = None,
 ) -> Checkpoint | None:
     """One try; None when it was refused."""
     frame = made.frame
     kind_of = {"label": label, "cause": cause, "depth": 0, "position": 0}
-    data = {"label": label, "size": frame.size} if label else {"size": frame.size}
+    data = {**(told or {}), "label": label, "size": frame.size} if label else {**(told or {}), "size": frame.size}
     params = {**task._event(kind, data, once), **frame.columns(), **kind_of}
     await snapshots.put_chunks(task._store, task.uid, frame, task.id)
     write = task._store.verb("checkpoint", task.uid, params, key=task.id, fence=hold.fence)
@@ -261,6 +265,7 @@ def _stored(
         partial=copy.get("partial"),
         pending=[ToolCall(**call) for call in copy.get("pending") or ()],
         parent=checkpoint_id(task.uid, frame.parent) if frame.parent else None,
+        author=json.loads(params["author"]),
         checksum=records.checksum(raw, crc),
     )
 
@@ -268,8 +273,17 @@ def _stored(
 # ── parts beside the state ───────────────────────────────────────────────────────────────────────
 
 
-async def carry(task: TaskCore, part: str, value: Any, *, label: str = "", cause: str, kind: str) -> Checkpoint:
-    """A checkpoint of the state as it is that carries one part more.
+async def carry(
+    task: TaskCore,
+    part: str,
+    value: object,
+    *,
+    label: str = "",
+    cause: str,
+    kind: str,
+    told: Mapping[str, Any] | None = None,
+) -> Checkpoint:
+    """A checkpoint of the unchanged state with one more part; `told` is added to its event.
 
     Raises:
         NotStorable: the value would not come back as it was; nothing was written.
@@ -281,7 +295,7 @@ async def carry(task: TaskCore, part: str, value: Any, *, label: str = "", cause
         snapshots.check_size(raw, f"the state with its {part}")
         return Made(snapshots.build(task._store, task.uid, raw, before), raw, copy)
 
-    return await store_made(task, make, label=label, cause=cause, kind=kind, shows=False)
+    return await store_made(task, make, label=label, cause=cause, kind=kind, shows=False, told=told)
 
 
 async def carried(

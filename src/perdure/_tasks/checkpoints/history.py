@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from shlex import quote
-from typing import Any
+from typing import Any, NamedTuple
 
-from perdure._ground import codec
+from perdure._ground.encoding import codec
 from perdure._model import MOVES, Checkpoint, checkpoint_id, seq_of
 from perdure._store import FrameRow, Store
 from perdure._tasks import leases, records
@@ -18,9 +19,18 @@ from perdure._tasks.task_row import current_row
 from perdure.errors import Conflict, InvalidInput, InvalidTransition, NotFound, RecordDamaged
 
 _PAGE = 200
-# Gives the journal entries that a durable function's task keeps when it goes back to a checkpoint (by number), packed;
-# None for any other task.
-Keep = Callable[[int, bool | None], Awaitable[str | None]]
+_MOST_TRIES = 100  # of a rollback beside an attempt that goes on meanwhile
+
+
+class KeptEntries(NamedTuple):
+    """What a durable function's task keeps of its journal when it is rolled back."""
+
+    entries: str  # packed
+    seen: int  # the position of the last entry they were chosen from
+
+
+# What a durable function's task keeps when it is rolled back to a checkpoint (by number); None for any other task.
+Keep = Callable[[int, bool | None], Awaitable[KeptEntries | None]]
 
 
 class LeftToWorker(Exception):
@@ -35,10 +45,10 @@ async def checkpoints(store: Store, uid: str) -> AsyncIterator[Checkpoint]:
 
 
 async def _walk(store: Store, uid: str) -> AsyncIterator[tuple[FrameRow, bytes | None]]:
-    """Each checkpoint's row and snapshot; a delta of the one just seen costs no second read."""
+    """Each checkpoint's row and snapshot; a delta of the one just read needs no second read."""
     before: tuple[int, bytes | None] = (-1, None)
     after = -1
-    while page := [FrameRow(*row) for row in await store.query("read_checkpoints", uid=uid, after=after, limit=_PAGE)]:
+    while page := await store.rows(FrameRow, "read_checkpoints", uid=uid, after=after, limit=_PAGE):
         for row in page:
             raw: bytes | None
             try:
@@ -58,28 +68,24 @@ async def _snapshot(store: Store, uid: str, row: FrameRow, before: tuple[int, by
         try:
             return await snapshots.extend(store, uid, row, before[1])
         except RecordDamaged:
-            pass  # or rewritten by gc meanwhile: what stands there now decides
+            pass  # or rewritten by gc meanwhile: the stored row decides
     return (await snapshots.materialise(store, uid, row.seq))[0].raw
 
 
 async def find(task: TaskCore, name: str) -> tuple[Snapshot, FrameRow]:
     """A checkpoint by its id or its number."""
     seq = seq_of(task.uid, str(name))
+    do = f"`perdure checkpoints {quote(task.id)}` lists those of task {task.id!r}"
     if seq is None:
-        raise NotFound("checkpoint", str(name), task._store.place, do=f"`perdure show {quote(task.id)}` lists them")
-    return await snapshots.materialise(task._store, task.uid, seq)
-
-
-async def require_checkpoint(task: TaskCore, name: str) -> None:
-    """
-    Raises:
-        NotFound, RecordDamaged: there is no such checkpoint, or it cannot be read.
-    """
-    await find(task, name)
+        raise NotFound("checkpoint", str(name), task._store.place, do=do)
+    try:
+        return await snapshots.materialise(task._store, task.uid, seq)
+    except NotFound:  # in the words of the caller, who does not know uids
+        raise NotFound("checkpoint", str(name), task._store.place, do=do) from None
 
 
 async def read_checkpoint(store: Store, uid: str, seq: int) -> dict[str, Any] | None:
-    """What a checkpoint holds, by its number; None for one that was set aside.
+    """The content of a checkpoint, by its number; None for one that was set aside.
 
     Raises:
         NotFound, RecordDamaged: it is gone, or cannot be read.
@@ -118,25 +124,28 @@ async def rollback(
 
     A durable function continues from there, with the journal entries that `keep` gives; `undo` says what happens to
     the effects it has done since.
+
+    Raises:
+        Conflict: the checkpoint is invalid, or the task goes on too quickly for its journal to be read.
     """
     store = task._store
     befores = MOVES["resume"].before if verb == "resume" else _MAY_GO_BACK
-    while True:
+    for tries in itertools.count(1):
         now = await current_row(store, task.id, task.uid)
         if await task._has_done(once):
             break
         if now.status not in befores:
             raise InvalidTransition(task.id, now.status, verb, do="fork it instead: the fork begins at the checkpoint")
-        target, row = await find(task, to)  # each time anew: gc may have taken it
+        target, row = await find(task, to)  # each time anew: gc may have removed it
         if not row.valid:
             raise Conflict(f"checkpoint {row.seq} was set aside as invalid", do="choose a valid one")
         raw = patched(target.raw, patch) if patch is not None else None
         try:
-            entries = await keep(row.seq, undo)
+            kept = await keep(row.seq, undo)
         except LeftToWorker:
             await task.record()
             return
-        if undo and entries is not None:
+        if undo and kept is not None:
             now = await current_row(store, task.id, task.uid)  # undoing has changed it
         event = task._event("rolled back" if verb == "rollback" else "resumed", {"to": row.seq}, once)
         params: dict[str, Any] = {
@@ -145,8 +154,9 @@ async def rollback(
             "target": row.seq,
             "version": now.version,
             "befores": ",".join(sorted(befores)),
-            "after": "running" if verb == "resume" or (entries is not None and now.status != "pending") else None,
-            "entries": entries or "[]",
+            "after": "running" if verb == "resume" or (kept is not None and now.status != "pending") else None,
+            "entries": kept.entries if kept is not None else "[]",
+            "seen": kept.seen if kept is not None else None,
         }
         frame = snapshots.build(store, task.uid, raw, target) if raw is not None else None
         if frame is not None:
@@ -154,6 +164,10 @@ async def rollback(
             await snapshots.put_chunks(store, task.uid, frame, task.id)
         if await store.verb("rollback", task.uid, params, key=task.id) is not None:
             break
+        if tries == _MOST_TRIES:
+            raise Conflict(
+                f"task {task.id!r} goes on while it is being rolled back", do="pause it first, then roll it back"
+            )
     hold = leases.held(store, task.uid)
     if hold is not None:
         leases.forget(store, hold)
@@ -164,7 +178,7 @@ _MAY_GO_BACK = frozenset({"pending", "running", "paused", "failed"})
 
 
 async def fork_columns(task: TaskCore, at: str | None, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """What a fork of the task begins with: the arguments of its creation.
+    """The columns a fork of the task begins with: the arguments of its creation.
 
     Raises:
         NotFound: there is no such checkpoint.

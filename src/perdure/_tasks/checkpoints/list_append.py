@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from perdure._ground import codec
-from perdure._ground import deltas as frames
-from perdure._ground import list_splice as splicing
+from perdure._ground.encoding import codec
+from perdure._ground.encoding import deltas as frames
+from perdure._ground.encoding import list_splice as splicing
 from perdure._model import Checkpoint, checkpoint_id, merge
 from perdure._tasks.checkpoints import checkpoint_write as checkpointing
 from perdure._tasks.checkpoints.checkpoint_write import Made
@@ -23,7 +23,7 @@ _CAUSE = "append"
 async def append(
     task: TaskCore,
     path: str | Sequence[str | int],
-    item: Any,
+    item: object,
     *,
     label: str = "",
     cause: str = _CAUSE,
@@ -62,14 +62,14 @@ async def append(
     return made
 
 
-def _with_item(state: Any, left: splicing.Path, item: Any, keys: splicing.Path) -> Any:
+def _with_item(state: object, left: splicing.Path, item: object, keys: splicing.Path) -> Any:
     """The state with the item, sharing with the old one whatever the path does not touch."""
     if not left:
         if state is _NOTHING:
             return [item]
         if type(state) is not list:
             raise InvalidInput(
-                f"at {_shown(keys)!r} is no list but a {type(state).__name__}", kept="the state as it was"
+                f"at {_shown(keys)!r} is not a list but a {type(state).__name__}", kept="the state as it was"
             )
         return [*state, item]
     if state is _NOTHING or state is None:
@@ -85,7 +85,7 @@ def _with_item(state: Any, left: splicing.Path, item: Any, keys: splicing.Path) 
 _NOTHING = object()
 
 
-def _spliced(task: TaskCore, before: Snapshot, keys: splicing.Path, item: bytes, state: Any) -> Made | None:
+def _spliced(task: TaskCore, before: Snapshot, keys: splicing.Path, item: bytes, state: object) -> Made | None:
     """The list made longer in the bytes; None where it is not there, or other parts must not be carried along."""
     raw, path = before.raw, ("state", *keys)
     is_tagged = not codec.is_plain(raw)
@@ -99,7 +99,7 @@ def _spliced(task: TaskCore, before: Snapshot, keys: splicing.Path, item: bytes,
     is_item_plain = codec.is_plain(item)
     edits, now = splicing.append(place, item if is_item_plain else item[1:])
     shift = 0
-    if not is_item_plain and not is_tagged:  # what is plain reads the same in the other form, which has a mark
+    if not is_item_plain and not is_tagged:  # plain data reads the same in the other form, which has a mark
         shift = 1
         edits.insert(0, splicing.Edit(0, 0, codec.TAGGED))
         now = now._replace(at=now.at + 1, end=now.end + 1)
@@ -113,15 +113,15 @@ def _spliced(task: TaskCore, before: Snapshot, keys: splicing.Path, item: bytes,
 
 
 def _companions(before: Snapshot) -> dict[str, Any]:
-    """What stands beside the state; most often nothing does, and nothing is read."""
+    """The parts beside the state. Usually there are none, and nothing is read."""
     if splicing.size_of(before.raw, not codec.is_plain(before.raw)) == 1:
         return {}
     found = snapshots.contents(before.raw)
     return {name: found[name] for name in unseen_changes.OWN if name in found}
 
 
-def _written_anew(task: TaskCore, before: Snapshot, state: Any) -> Made:
-    """A whole checkpoint: the list is begun, or stands where it cannot be lengthened."""
+def _written_anew(task: TaskCore, before: Snapshot, state: object) -> Made:
+    """A whole checkpoint: the list begins here, or is in a place where it cannot be extended."""
     raw, copy = codec.round_trip({**_companions(before), "state": state})
     if len(raw) > snapshots.MAX_STATE:
         raise TooLarge("the state", len(raw), snapshots.MAX_STATE)
@@ -133,6 +133,6 @@ def _shown(keys: splicing.Path) -> str:
 
 
 async def causes_of(task: TaskCore) -> dict[str, str]:
-    """What the checkpoints that led to the task's state were made for, and their ids."""
+    """The causes and ids of the checkpoints that led to the task's state."""
     rows = await outline(task._store, task.uid)
     return {row.cause: checkpoint_id(task.uid, row.seq) for row in rows if not row.superseded}

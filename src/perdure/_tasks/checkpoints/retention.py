@@ -1,9 +1,8 @@
-"""Which checkpoints of a task may go, and what has to be done first. Pure.
+"""Which checkpoints of a task can be removed, and what has to be done first. Pure.
 
-A checkpoint goes when a limit says so: enough newer ones, too old, too many bytes. Never the state, a
-pinned or a labelled one, the newest good one, nor checkpoint 0, which `invalidate_if` falls back to when
-nothing else is left. What stays and builds on something that goes becomes a keyframe first, so that no
-chain is broken, at any moment in between either.
+A checkpoint is removed when a limit says so: enough newer ones, too old, too many bytes. Never removed are the state, a
+pinned or a labelled one, the newest good one, and checkpoint 0, the last resort of `invalidate_if`. A checkpoint that
+stays but builds on a removed one is made a keyframe first, so that no chain is broken at any moment.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from perdure.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How much is kept. A limit that is None does not exist; of several, each one counts."""
+    """How many checkpoints to keep. A limit of None does not apply; every other one does."""
 
     keep_last: int | None = None  # checkpoints of a task
     keep_for: timedelta | None = None  # since a checkpoint was made
@@ -42,7 +41,7 @@ class Policy:
         return (self.keep_last, self.keep_for, self.keep_bytes) != (None, None, None)
 
     def of_task(self, config: Config) -> Policy:
-        """The policy for one task: what its own config says goes first."""
+        """The policy for one task: its own config overrides the general one."""
         return replace(
             self,
             keep_last=self.keep_last if config.keep_last is None else config.keep_last,
@@ -59,7 +58,7 @@ class Plan(NamedTuple):
 
 
 def plan(rows: Sequence[FrameRow], state_seq: int, policy: Policy, now_ms: int) -> Plan:
-    """What the policy removes of these checkpoints (all of a task's, oldest first)."""
+    """The checkpoints that the policy removes (`rows`: all of a task's, oldest first)."""
     if not policy.limits_checkpoints:
         return Plan((), (), 0)
     safe = {row.seq for row in rows if row.pinned or row.label} | _cornerstones(rows, state_seq)
@@ -77,10 +76,10 @@ def plan(rows: Sequence[FrameRow], state_seq: int, policy: Policy, now_ms: int) 
 
 
 def _down_to(limit: int, sizes: _Sizes, candidates: Sequence[FrameRow]) -> tuple[list[int], int]:
-    """How many of the first candidates have to go, and the bytes that stay then.
+    """How many of the first candidates to remove, and the bytes that remain.
 
-    When the limit cannot be reached, as many as make it smallest: a keyframe in the place of a short delta may
-    take more than what went before it gave.
+    When the limit cannot be reached, remove the number that leaves the fewest bytes: a keyframe in place of a short
+    delta can take more than the removed ones free.
     """
     best, smallest = 0, sizes.total
     for count, row in enumerate(candidates, 1):
@@ -100,13 +99,13 @@ def _cornerstones(rows: Sequence[FrameRow], state_seq: int) -> set[int]:
 
 
 def _is_good(row: FrameRow) -> bool:
-    """Whether a resume may begin there: not set aside, and on the line the task is on."""
+    """Whether a resume can begin there: not set aside, and on the task's current line."""
     return bool(row.valid) and not row.superseded
 
 
 def _past_limits(rows: Sequence[FrameRow], policy: Policy, now_ms: int) -> Iterable[FrameRow]:
     last = policy.keep_last
-    # What cannot be resumed from must not push out what can: both kinds are counted apart from the good.
+    # Checkpoints that cannot be resumed from must not displace those that can: both kinds are counted separately.
     enough = {row.seq for row in rows[:-last]} - _newest_good(rows, last) if last is not None else set()
     end = now_ms - policy.keep_for // timedelta(milliseconds=1) if policy.keep_for is not None else None
     return (row for row in rows if row.seq in enough or (end is not None and row.at <= end))
@@ -117,7 +116,7 @@ def _newest_good(rows: Sequence[FrameRow], count: int) -> set[int]:
 
 
 class _Sizes:
-    """How many bytes stay, while checkpoints go and others become keyframes in their place."""
+    """The bytes that remain while checkpoints are removed and others become keyframes."""
 
     def __init__(self, rows: Sequence[FrameRow]) -> None:
         self._rows = {row.seq: row for row in rows}

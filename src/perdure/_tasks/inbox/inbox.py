@@ -23,7 +23,7 @@ Json = Any
 
 
 class Inbox(StoreOwner):
-    """What waits for people in one namespace of one store."""
+    """The pauses that wait for people in one namespace of one store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -36,7 +36,7 @@ class Inbox(StoreOwner):
         limit: int = 50,
         cursor: str | None = None,
     ) -> Page[InboxItem]:
-        """What is open, the soonest to expire first, then the oldest; of some kinds, or of one task by its id.
+        """The open items, soonest to expire first, then oldest first; of some kinds, or of one task by its id.
 
         Raises:
             InvalidInput: a kind, the limit or the cursor is not one.
@@ -46,7 +46,7 @@ class Inbox(StoreOwner):
         return await pages.read_page(self._store, INBOX_KINDS if kinds is None else kinds, only, limit, cursor)
 
     async def count(self) -> Mapping[InboxKind, int]:
-        """How many of each kind are open."""
+        """How many items of each kind are open."""
         return await pages.count(self._store)
 
     async def get(self, pause_id: str) -> InboxItem:
@@ -60,11 +60,11 @@ class Inbox(StoreOwner):
     async def approve(
         self, pause_id: str, *, by: str = "", comment: str = "", edited: Json = None, once: str | None = None
     ) -> InboxItem:
-        """Say yes. The first decision stands, and the task goes on.
+        """Approve. The first decision stands, and the task continues.
 
         Raises:
-            NotFound: there is no such pause.
-            InvalidInput: it is not an approval, or what was `edited` may not be; nothing was written.
+            NotFound: the pause does not exist.
+            InvalidInput: it is not an approval, or `edited` is not allowed; nothing was written.
             AlreadyDecided: another decision was first.
             Conflict: the task has ended.
         """

@@ -1,9 +1,9 @@
-"""From rows to the items of the inbox. One that is damaged, or whose key is not here, hides no other."""
+"""From rows to the items of the inbox. An item that is damaged or cannot be unsealed hides no other."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from perdure._ground.clock import moment
 from perdure._model import (
@@ -26,22 +26,31 @@ from perdure.errors import InvalidInput, KeyMissing, RecordDamaged
 _UNREADABLE = (KeyMissing, RecordDamaged, InvalidInput)
 
 
+class Asker(NamedTuple):
+    """The asker: a task's function, and the task it is a hidden part of."""
+
+    function: str = ""
+    part_of: str = ""
+
+
 # ── questions of durable functions ───────────────────────────────────────────────────────────────
 
 
 def question_item(store: Store, row: QuestionRow) -> InboxItem:
     """An open question as the inbox shows it."""
-    pause = PauseRow(*row[3:9], None, None, None)
-    return _item_of_question(store, row.id, PauseId(row.uid, *line_of(row.line, row.path)), pause, row.function or "")
+    asked = row.path, row.reason, row.topic, row.question, row.asked_at, row.due_at
+    pause = PauseRow(*asked, answer=None, answered_at=None, answered_by=None)
+    place = PauseId(row.uid, *line_of(row.line, row.path))
+    return _item_of_question(store, row.id, place, pause, Asker(row.function or "", row.part_of or ""))
 
 
-def paused_item(store: Store, task: TaskRow, pause: PauseRow, function: str) -> InboxItem:
+def paused_item(store: Store, task: TaskRow, pause: PauseRow, asker: Asker) -> InboxItem:
     """A question of a task, answered or not."""
     place = PauseId(task.uid, *line_of(task.line, pause.path))
-    return _item_of_question(store, task.id, place, pause, function)
+    return _item_of_question(store, task.id, place, pause, asker)
 
 
-def _item_of_question(store: Store, task_id: str, place: PauseId, row: PauseRow, function: str) -> InboxItem:
+def _item_of_question(store: Store, task_id: str, place: PauseId, row: PauseRow, asker: Asker) -> InboxItem:
     known: dict[str, Any] = {
         "id": write_pause_id(place),
         "task_id": task_id,
@@ -50,10 +59,10 @@ def _item_of_question(store: Store, task_id: str, place: PauseId, row: PauseRow,
         "reason": row.reason,
         "asked_at": moment(row.asked_at),
         "next_look_at": moment(row.due_at) if row.due_at is not None else None,
-        "function": function,
+        **asker._asdict(),
     }
     try:
-        question = as_question(store, task_id, place.uid, row[:6])
+        question = as_question(store, task_id, place.uid, row)
         answer = _stored_answer(store, place.uid, row)
     except _UNREADABLE as error:
         kind: Any = "effect" if row.topic == "~effect" else "approval" if row.reason == "human_approval" else "input"
@@ -114,6 +123,7 @@ def task_item(store: Store, row: AskingTask) -> InboxItem:
         "reason": row.pause_reason,
         "next_look_at": moment(row.due_at) if row.due_at is not None else None,
         "function": row.function or "",
+        "part_of": row.part_of or "",
     }
     try:
         pause: Pause = store.unseal(row.uid, "pause", row.pause, Pause)
@@ -145,7 +155,7 @@ def _of_pause(pause: Pause, row: AskingTask) -> dict[str, Any]:
 _WAITED_FOR = ("system", "job", "url", "command", "file", "task", "callback", "provider", "checks")
 
 
-def ended_item(task: TaskRow, began: Event, end: Event | None, function: str) -> InboxItem:
+def ended_item(task: TaskRow, began: Event, end: Event | None, asker: Asker) -> InboxItem:
     """A pause that is over, as the events of its task tell it."""
     told: Mapping[str, Any] = began.data if isinstance(began.data, Mapping) else {}
     reason = str(told.get("reason") or "human_input")
@@ -159,7 +169,7 @@ def ended_item(task: TaskRow, began: Event, end: Event | None, function: str) ->
         asked_at=began.at,
         by=began.author,
         answer=_end_of(end),
-        function=function,
+        **asker._asdict(),
     )
 
 

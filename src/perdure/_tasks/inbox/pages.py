@@ -1,7 +1,7 @@
 """Pages of the inbox: the soonest to expire first, then the oldest.
 
-Questions of durable functions and tasks that are paused by themselves come from two lists in the same order, which are
-merged here. Whether a task's pause is about a credential is sealed, so those are told apart after reading.
+Questions of durable functions and tasks that pause by themselves are two lists in the same order, merged here. Whether
+a task's pause is about a credential is sealed, so that is decided after reading.
 """
 
 from __future__ import annotations
@@ -100,8 +100,8 @@ def _or_never(moment: int | None) -> int:
 
 
 async def count(store: Store) -> dict[InboxKind, int]:
-    """How many of each kind are open. Of tasks that are paused for an input by themselves, what they ask for is sealed:
-    the first thousand are looked into, and the rest count as inputs."""
+    """How many items of each kind are open. For tasks that pause by themselves for an input, the kind is sealed: the
+    first thousand are opened, and the rest count as inputs."""
     found: dict[InboxKind, int] = dict.fromkeys(INBOX_KINDS, 0)
     rows = await store.query("count_inbox", namespace=store.namespace)
     for name, number in rows:

@@ -1,4 +1,4 @@
-"""The id of one pause: opaque to its readers, and never that of another pause.
+"""The id of one pause: opaque to its readers, and never reused for another pause.
 
 A question of a durable function is named by its task's uid, the line of the journal and its path: a later line asks
 anew at the same paths. The pause of a task without a question is named by the uid and the number of the event that
@@ -18,7 +18,7 @@ _TASK = re.compile(r"t([0-9a-v]{24})([1-9][0-9]{0,17})")
 
 
 class PauseId(NamedTuple):
-    """What an id names."""
+    """The pause that an id names."""
 
     uid: str
     number: int  # the line of a question's journal, or the number of the event that paused the task
@@ -35,7 +35,7 @@ def write_pause_id(pause: PauseId) -> str:
 
 
 def read_pause_id(text: object) -> PauseId | None:
-    """What the id names; None if it is not one."""
+    """The pause that the id names; None if it is not a pause id."""
     if not isinstance(text, str) or not 0 < len(text) <= _LONGEST or not text.isascii():
         return None
     try:
@@ -51,5 +51,5 @@ def read_pause_id(text: object) -> PauseId | None:
 
 
 def is_pause_id(text: object) -> bool:
-    """Whether this names a pause; there may be none with it."""
+    """Whether this is a pause id; the pause itself need not exist."""
     return read_pause_id(text) is not None

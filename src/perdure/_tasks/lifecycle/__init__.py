@@ -6,7 +6,7 @@ __getattr__ = lazy_door(
     __name__,
     {
         "dependency_outcomes": ("fail_circle", "settle"),
-        "failure": ("fail",),
+        "failure": ("error_of", "fail"),
         "status_moves": ("explain", "move"),
         "time_limit": ("check_time", "fail_overdue", "take_lease"),
     },

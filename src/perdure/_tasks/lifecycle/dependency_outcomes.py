@@ -1,6 +1,6 @@
 """Let a blocked task begin, fail or be skipped, by what has become of those it depends on.
 
-Any number of processes may do so at once: one of them moves the task, because the move is refused to the others.
+Several processes may do so at once: one of them moves the task, and the move is refused to the others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from perdure._tasks.lifecycle.status_moves import try_move
 
 
 async def fail_circle(store: Store, blocked: Blocked, circle: Sequence[str]) -> None:
-    """Two that were made at the same moment may wait for each other; somebody has to be told."""
+    """Fail a task in a circle: two tasks created at the same moment can wait for each other for ever."""
     await _fail(store, blocked, f"they wait for each other: {' → '.join(circle)}", kind="circle")
 
 

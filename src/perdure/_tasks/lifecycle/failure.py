@@ -15,7 +15,7 @@ from perdure._tasks.task_row import current_row
 from perdure.errors import InvalidInput
 
 
-async def fail(task: TaskCore, error: Any, *, once: str | None = None) -> None:
+async def fail(task: TaskCore, error: object, *, once: str | None = None) -> None:
     """Have the task fail; `error` says how."""
     shape = error_of(error)
     asked = once_of(once, "fail", shape)
@@ -29,7 +29,7 @@ async def _fail(task: TaskCore, shape: dict[str, Any], once: Once | None) -> Non
     await move(task, "fail", hold=hold, ended="failed", data={"message": shape["message"]}, error=sealed, once=once)
 
 
-def error_of(error: Any) -> dict[str, Any]:
+def error_of(error: object) -> dict[str, Any]:
     """An error as it is kept: a mapping with a message, whatever else it says."""
     if isinstance(error, BaseException):
         shape = {"message": message_of(error) or type(error).__name__, "type": type(error).__name__}

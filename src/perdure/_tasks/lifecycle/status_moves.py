@@ -74,16 +74,16 @@ async def try_move(
     hold: Hold | None = None,
     raw: bytes | None = None,
     before: Snapshot | None = None,
-    data: Any = None,
+    data: object = None,
     ended: str = "",
     ends: bool = False,
     only_from: Status | None = None,
     once: Once | None = None,
-    **columns: Any,
+    **columns: object,
 ) -> bool:
     """One try; False when it was refused, for whatever reason. `only_from` allows one of the lawful befores.
 
-    `ends` says that no attempt goes on after it: always so for the holder's own move and for an end.
+    `ends` says that no attempt continues after it: always true for the holder's own move and for an end.
     """
     lawful = MOVES[verb]
     store, event = task._store, task._event(_EVENTS[verb], data, once)

@@ -9,5 +9,6 @@ __getattr__ = lazy_door(
         "counts": ("count", "read_facets"),
         "family": ("read_family",),
         "pages": ("every_row", "read_page"),
+        "summaries": ("summaries_of",),
     },
 )

@@ -7,6 +7,7 @@ from perdure._tasks.lists.changes import read_changes
 from perdure._tasks.lists.counts import count, read_facets
 from perdure._tasks.lists.family import read_family
 from perdure._tasks.lists.pages import every_row, read_page
+from perdure._tasks.lists.summaries import summaries_of
 __all__ = [
     "read_changes",
     "count",
@@ -14,4 +15,5 @@ __all__ = [
     "read_family",
     "every_row",
     "read_page",
+    "summaries_of",
 ]

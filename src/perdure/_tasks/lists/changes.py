@@ -1,10 +1,10 @@
-"""What has changed in a namespace, for those who follow it.
+"""The changes in a namespace, for clients that follow it.
 
-Each change has a place: its moment and the task's uid. A watermark is the place of the last change that was read, so
-of several changes in one millisecond none is lost. Moments are those of the writers' clocks, taken before the commit:
-a change can become visible after one with a later moment was read. Who follows a store therefore reads again from a
-little before its last watermark (two seconds are enough where the clocks agree) and drops what it has seen, by uid
-and etag.
+Each change has a place: its moment and the task's uid. A watermark is the place of the last change that was read, so no
+change is lost when several happen in one millisecond. Moments come from the writers' clocks and are taken before the
+commit: a change can become visible after one with a later moment was read. So a client that follows a store reads again
+from a little before its last watermark (two seconds are enough where the clocks agree) and drops the changes it has
+seen, by uid and etag.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from datetime import datetime
 
 from perdure._ground.clock import to_ms
 from perdure._model import Changes
-from perdure._store import Engine, Store, SummaryRow
+from perdure._store import Reading, Store, SummaryRow
 from perdure._tasks.lists.lanes import LAST_UID
 from perdure._tasks.lists.pages import MOST
 from perdure._tasks.lists.summaries import summary
@@ -29,13 +29,13 @@ async def read_changes(store: Store, after: str | datetime | None, limit: int) -
         raise InvalidInput(f"limit is {limit}; it lies between 1 and {MOST:,}")
     at, uid = _place(after)
 
-    def read(engine: Engine) -> tuple[list[SummaryRow], list[tuple[int, str]]]:
+    def read(engine: Reading) -> tuple[list[SummaryRow], list[tuple[int, str]]]:
         params = {"namespace": store.namespace, "at": at, "uid": uid, "limit": limit + 1}
         rows = [SummaryRow(*row) for row in engine.query("changed_tasks", params)]
         rows.sort(key=_place_of)
         return rows, [(row[0], row[1]) for row in engine.query("deleted_tasks", params)]
 
-    rows, deleted = await store.read(read)
+    rows, deleted = await store.look(read)
     places = sorted([*(_place_of(row) for row in rows), *deleted])
     last = places[:limit][-1] if places else (at, uid)
     return Changes(

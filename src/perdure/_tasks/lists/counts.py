@@ -1,13 +1,13 @@
-"""How many tasks there are, and what they can be told apart by."""
+"""Count tasks, and list the values they can be filtered by."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
 
-from perdure._ground.codec import stored_json
+from perdure._ground.encoding.codec import stored_json
 from perdure._model import Counts, Facets, TaskFilter
-from perdure._store import Engine, Row, Store
+from perdure._store import Reading, Row, Store
 from perdure._tasks.lists.pages import check_page, wanted_in
 from perdure._tasks.lists.walks import choose, count_lane
 from perdure.errors import RecordDamaged
@@ -17,15 +17,15 @@ _MOST_VALUES = 200
 
 
 async def count(store: Store, filter_: TaskFilter | None) -> Counts:
-    """How many tasks fit, by status and by reason."""
+    """How many tasks match, by status and by reason."""
     wanted = TaskFilter() if filter_ is None else filter_
     check_page(wanted, "newest", 1, ())
     if wanted.is_empty:
         return Counts.of(await store.query("count_tasks", namespace=store.namespace))
-    return await store.read(lambda engine: _count(store, engine, wanted))
+    return await store.look(lambda engine: _count(store, engine, wanted))
 
 
-def _count(store: Store, engine: Engine, filter_: TaskFilter) -> Counts:
+def _count(store: Store, engine: Reading, filter_: TaskFilter) -> Counts:
     wanted = wanted_in(store, engine, filter_)
     if wanted is None:
         return Counts.of([])
@@ -39,11 +39,11 @@ def _count(store: Store, engine: Engine, filter_: TaskFilter) -> Counts:
 
 
 async def read_facets(store: Store) -> Facets:
-    """What the newest tasks of each status can be filtered by."""
-    return await store.read(lambda engine: _facets(store, engine))
+    """The values that the newest tasks of each status can be filtered by."""
+    return await store.look(lambda engine: _facets(store, engine))
 
 
-def _facets(store: Store, engine: Engine) -> Facets:
+def _facets(store: Store, engine: Reading) -> Facets:
     wanted = wanted_in(store, engine, TaskFilter())
     assert wanted is not None
     functions, queues, agents, tags = Counter[str](), Counter[str](), Counter[str](), Counter[str]()

@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 
 from perdure._ground.clock import moment
-from perdure._ground.codec import stored_json
+from perdure._ground.encoding.codec import stored_json
 from perdure._model import FINISHED, Family, Relative
-from perdure._store import CallRow, Store, TaskRow
+from perdure._store import CallRow, ChildRow, Store, TaskRow
 from perdure._tasks.task_row import find_row
 
 _MOST_PARENTS = 100
@@ -16,21 +16,21 @@ _MOST_PARENTS = 100
 
 async def read_family(store: Store, row: TaskRow, limit: int) -> Family:
     """The relatives of a task; of its children the newest `limit`, and how many there are in all."""
-    children = await store.query("children_of", uid=row.uid)
-    newest = [uid for uid, _, _ in reversed(children[-limit:])]
+    children = await store.rows(ChildRow, "children_of", uid=row.uid)
+    newest = [child.uid for child in reversed(children[-limit:])]
     needed: list[str] = stored_json(row.depends_on, f"what task {row.id!r} depends on", list)
     found = {id: await find_row(store, id) for id in needed[:limit]}
     return Family(
         parents=await _parents(store, row.uid),
         children=await _relatives(store, newest),
         children_total=len(children),
-        children_open=sum(status not in FINISHED for _, _, status in children),
+        children_open=sum(child.status not in FINISHED for child in children),
         dependencies=[_relative(other) if other is not None else Relative(id=id) for id, other in found.items()],
     )
 
 
 async def _parents(store: Store, uid: str) -> list[Relative]:
-    """Who started it, who started that one, and so on."""
+    """The task's parent, its parent's parent, and so on."""
     uids: list[str] = []
     while len(uids) < _MOST_PARENTS:
         calls = await store.rows(CallRow, "get_call", uid=uid)

@@ -1,8 +1,8 @@
-"""Where to look for the tasks that a filter wants: deciding, without reading anything.
+"""Choose where to look for the tasks that a filter wants. Pure: reads nothing.
 
 A lane is a stretch of an index with the tasks of one status, function, agent or parent, newest first. A filter can be
-answered from several lanes; the shortest is the quickest. What the other fields of the filter say is checked of each
-task that is looked at.
+answered from several lanes; the shortest is the quickest. The other fields of the filter are checked for each task that
+is looked at.
 """
 
 from __future__ import annotations
@@ -21,11 +21,14 @@ LAST_UID = "~"  # sorts after every uid
 # A uid is made shortly before its task is written, which has a clock of its own.
 _SLACK_MS = 600_000
 _LAST_CHARACTER = 0x10FFFF
+# Lanes by status hold just what these say.
+_PLAIN = {"namespace", "archived", "hidden", "statuses"}
 
 
 class Lane(NamedTuple):
     name: str  # of its queries: page_by_…, count_by_…, extent_by_…
     value: str
+    hidden: int = 0  # of a lane by status: whether it has the hidden tasks, or the others
 
 
 class Wanted(NamedTuple):
@@ -40,7 +43,7 @@ class Wanted(NamedTuple):
 
 
 def wanted_by(filter_: TaskFilter, namespace: str, parent_uid: str | None) -> Wanted | None:
-    """What to look for; None when no task can fit, whatever the store holds."""
+    """The lanes and checks for a filter; None if no task can match, whatever the store holds."""
     statuses = _statuses(filter_)
     texts = [filter_.function, filter_.queue, filter_.agent, filter_.text, filter_.schedule]
     texts += [one for pair in filter_.tags.items() for one in pair]
@@ -54,6 +57,7 @@ def wanted_by(filter_: TaskFilter, namespace: str, parent_uid: str | None) -> Wa
     params: dict[str, Any] = {
         "namespace": namespace,
         "archived": int(filter_.archived),
+        "hidden": int(filter_.hidden),
         "statuses": json.dumps(sorted(statuses)) if statuses is not None else None,
         "reasons": json.dumps(sorted(filter_.reason)) if filter_.reason else None,
         "function": filter_.function,
@@ -71,7 +75,7 @@ def wanted_by(filter_: TaskFilter, namespace: str, parent_uid: str | None) -> Wa
         "not_to": not_to,
         "text": lowered(text) if text is not None else None,
     }
-    checked = {name for name, value in params.items() if value is not None} - {"namespace", "archived", "statuses"}
+    checked = {name for name, value in params.items() if value is not None} - _PLAIN
     is_plain = checked == {"tags"} and not filter_.tags
     return Wanted(
         params,
@@ -84,7 +88,7 @@ def wanted_by(filter_: TaskFilter, namespace: str, parent_uid: str | None) -> Wa
 
 
 def with_prefix(wanted: Wanted) -> Mapping[str, Any]:
-    """The same for the tasks whose ids begin with the text that is looked for."""
+    """The same for the tasks whose ids begin with the searched text."""
     params = wanted.params
     id_from, id_to = params["not_from"], params["not_to"]
     if params["id_from"] is not None:
@@ -93,7 +97,7 @@ def with_prefix(wanted: Wanted) -> Mapping[str, Any]:
 
 
 def is_storable(text: str) -> bool:
-    """Whether a store can hold it at all."""
+    """Whether a store can hold the text at all."""
     if "\0" in text:
         return False
     try:
@@ -109,7 +113,7 @@ def lowered(text: str) -> str:
 
 
 def _statuses(filter_: TaskFilter) -> frozenset[str] | None:
-    """The statuses a task may have; None for any."""
+    """The possible statuses of a task; None for any."""
     found: frozenset[str] | None = filter_.status or None
     if filter_.reason:
         found = (found or frozenset({"paused"})) & {"paused"}
@@ -124,9 +128,12 @@ def _statuses(filter_: TaskFilter) -> frozenset[str] | None:
 
 def _groups(statuses: frozenset[str] | None, filter_: TaskFilter, parent_uid: str | None) -> list[list[Lane]]:
     of_status = [status for status in STATUSES if statuses is None or status in statuses]
-    groups = [[Lane("status", status) for status in of_status]]
+    by_status = [Lane("status", status) for status in of_status]
     if filter_.archived:
-        groups[0] += [Lane("archived", status) for status in of_status if status in FINISHED]
+        by_status += [Lane("archived", status) for status in of_status if status in FINISHED]
+    if filter_.hidden:
+        by_status += [lane._replace(hidden=1) for lane in by_status]
+    groups = [by_status]
     if filter_.function is not None:
         groups.append([Lane("function", filter_.function)])
     if filter_.agent:

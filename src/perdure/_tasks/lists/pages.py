@@ -1,7 +1,7 @@
-"""Pages of tasks: what is asked for is checked, the rows are read, and a cursor says where the next page begins.
+"""Pages of tasks: the filter is checked, the rows are read, and a cursor says where the next page begins.
 
-A text is looked for among the beginnings of ids first. Those come before all others, in the order of their ids, so
-that a task whose id is known is on the first page however old it is.
+A text is searched among the beginnings of ids first. Those matches precede all others, in the order of their ids, so a
+task with a known id is on the first page however old it is.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from perdure._ground.ids import check_id
 from perdure._model import PARTS, SORTS, Page, Part, Sort, TaskFilter, TaskSummary
-from perdure._store import Engine, Store, SummaryRow
+from perdure._store import Reading, Store, SummaryRow
 from perdure._tasks.lists.lanes import Wanted, is_storable, wanted_by
 from perdure._tasks.lists.summaries import summary, with_parts
 from perdure._tasks.lists.walks import FIRST, Place, Stretch, walk, walk_ids
@@ -30,7 +30,7 @@ _FORMS: dict[Sort, re.Pattern[str]] = {
 
 
 class Start(NamedTuple):
-    """Where a page begins: among the beginnings of ids, after one of them, or else at a place of its order."""
+    """Where a page begins: among the beginnings of ids, after one of them, or else at a place in its order."""
 
     after_id: str | None
     place: Place
@@ -47,7 +47,7 @@ async def read_page(
     filter_ = TaskFilter() if filter_ is None else filter_
     check_page(filter_, sort, limit, parts)
     start = _start(cursor, sort, filter_)
-    rows, after, is_bounded = await store.read(lambda engine: _read(store, engine, filter_, sort, start, limit))
+    rows, after, is_bounded = await store.look(lambda engine: _read(store, engine, filter_, sort, start, limit))
     items: Sequence[TaskSummary] = [summary(store, row) for row in rows]
     if parts and items:
         items = await with_parts(store, items, parts)
@@ -58,12 +58,12 @@ async def every_row(
     store: Store, filter_: TaskFilter, after: str | None, limit: int
 ) -> tuple[Sequence[SummaryRow], str | None]:
     """The next tasks, newest first, however many have to be looked at; and the uid after which others follow."""
-    stretch = await store.read(lambda engine: _walk_on(store, engine, filter_, after, limit))
+    stretch = await store.look(lambda engine: _walk_on(store, engine, filter_, after, limit))
     return stretch.rows, None if stretch.place is None else stretch.place[0]
 
 
-def wanted_in(store: Store, engine: Engine, filter_: TaskFilter) -> Wanted | None:
-    """What a filter asks of this store; None when no task can fit."""
+def wanted_in(store: Store, engine: Reading, filter_: TaskFilter) -> Wanted | None:
+    """The query for a filter in this store; None if no task can match."""
     parent_uid = None
     if filter_.parent is not None:
         rows = engine.query("get_task", {"namespace": store.namespace, "id": filter_.parent}) if _is_id(filter_) else []
@@ -95,7 +95,7 @@ def _is_id(filter_: TaskFilter) -> bool:
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _walk_on(store: Store, engine: Engine, filter_: TaskFilter, after: str | None, limit: int) -> Stretch:
+def _walk_on(store: Store, engine: Reading, filter_: TaskFilter, after: str | None, limit: int) -> Stretch:
     wanted = wanted_in(store, engine, filter_)
     rows: list[SummaryRow] = []
     place: Place | None = FIRST["newest"] if after is None else (after,)
@@ -107,7 +107,7 @@ def _walk_on(store: Store, engine: Engine, filter_: TaskFilter, after: str | Non
 
 
 def _read(
-    store: Store, engine: Engine, filter_: TaskFilter, sort: Sort, start: Start, limit: int
+    store: Store, engine: Reading, filter_: TaskFilter, sort: Sort, start: Start, limit: int
 ) -> tuple[Sequence[SummaryRow], Start | None, bool]:
     wanted = wanted_in(store, engine, filter_)
     if wanted is None:

@@ -1,4 +1,4 @@
-"""From rows to the summaries a list shows. One that is damaged, or whose key is not here, hides no other."""
+"""From rows to the summaries a list shows. A row that is damaged or cannot be unsealed hides no other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from perdure._ground.clock import moment
-from perdure._ground.codec import stored_json
+from perdure._ground.encoding.codec import stored_json
 from perdure._model import Children, Part, Pause, Progress, TaskSummary
 from perdure._store import Store, SummaryRow, TaskRow
 from perdure.errors import InvalidInput, KeyMissing, RecordDamaged
@@ -20,7 +20,7 @@ _EPOCH = moment(0)
 
 
 def summary(store: Store, row: SummaryRow) -> TaskSummary:
-    """What a list shows of a task."""
+    """The summary of a task in a list."""
     problems: list[str] = []
 
     def readable(read: Callable[[], T], otherwise: T) -> T:
@@ -53,8 +53,15 @@ def summary(store: Store, row: SummaryRow) -> TaskSummary:
         archived_at=when(row.archived_at),
         due_at=when(row.due_at),
         etag=f"v{row.version}",
+        hidden=bool(row.hidden),
     )
     return replace(found, unreadable="; ".join(problems)) if problems else found
+
+
+async def summaries_of(store: Store, uids: Collection[str]) -> Sequence[TaskSummary]:
+    """The tasks with these uids, newest first; one that is gone, or of another namespace, is left out."""
+    rows = await store.rows(SummaryRow, "summaries_of", namespace=store.namespace, uids=json.dumps(sorted(set(uids))))
+    return [summary(store, row) for row in rows]
 
 
 def _progress(store: Store, row: SummaryRow) -> Progress | None:

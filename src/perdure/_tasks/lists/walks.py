@@ -1,9 +1,9 @@
 """Read the rows of one page: walk along an index in the order of the page, and stop when it is full.
 
-No walk looks at more than LOOK tasks. One that was stopped by that says where the next page goes on: nothing is shown
-twice or left out, and a page takes no longer than that however many tasks there are.
+A walk looks at LOOK tasks at most. A walk stopped by that returns the place where the next page continues: nothing is
+shown twice or left out, and a page takes no longer than that, however many tasks there are.
 
-A place is where a page goes on: (uid,) for the newest first, (moment, uid) for the other orders.
+A place is where a page continues: (uid,) for newest first, (moment, uid) for the other orders.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from perdure._model import Sort
-from perdure._store import Engine, Row, SummaryRow
+from perdure._store import Reading, Row, SummaryRow
 from perdure._tasks.lists.lanes import LAST_UID, Lane, Wanted, with_prefix
 
 LOOK = 20_000
-# Tasks of a lane that has no more than these are read whole and put in order here.
+# A lane with no more tasks than this is read whole and sorted here.
 SHORT = 2_000
 _LATEST = 1 << 62
 
@@ -32,13 +32,13 @@ class Stretch(NamedTuple):
     is_bounded: bool = False  # the walk was stopped before the page was full
 
 
-def walk(engine: Engine, wanted: Wanted, sort: Sort, place: Place, limit: int) -> Stretch:
+def walk(engine: Reading, wanted: Wanted, sort: Sort, place: Place, limit: int) -> Stretch:
     """The next rows that fit, from a place on."""
     return _WALKS[sort](engine, wanted, place, limit)
 
 
-def walk_ids(engine: Engine, wanted: Wanted, after: str, limit: int) -> Stretch:
-    """Tasks whose ids begin with the text that is looked for, in the order of their ids; a place is an id."""
+def walk_ids(engine: Reading, wanted: Wanted, after: str, limit: int) -> Stretch:
+    """Tasks whose ids begin with the searched text, in the order of their ids; a place is an id."""
     params = {**with_prefix(wanted), "above": after, "look": LOOK, "limit": limit + 1}
     rows = _rows(engine, "page_by_id", params)
     if len(rows) > limit:
@@ -50,7 +50,7 @@ def walk_ids(engine: Engine, wanted: Wanted, after: str, limit: int) -> Stretch:
 # ── the orders ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _newest(engine: Engine, wanted: Wanted, place: Place, limit: int) -> Stretch:
+def _newest(engine: Reading, wanted: Wanted, place: Place, limit: int) -> Stretch:
     below = min(place[0], wanted.below)
     if wanted.params["changed_since"] is not None:
         few = _few_changed(engine, wanted)
@@ -69,7 +69,7 @@ def _newest(engine: Engine, wanted: Wanted, place: Place, limit: int) -> Stretch
     return _cut(found, _by_uid, limit, max(ends, default=None), is_rising=False)
 
 
-def _changed(engine: Engine, wanted: Wanted, place: Place, limit: int) -> Stretch:
+def _changed(engine: Reading, wanted: Wanted, place: Place, limit: int) -> Stretch:
     for lanes in wanted.groups[1:]:
         if is_short(engine, wanted, lanes, wanted.below):
             few = [row for row in _whole(engine, wanted, lanes) if _by_change(row) < place]
@@ -81,12 +81,12 @@ def _changed(engine: Engine, wanted: Wanted, place: Place, limit: int) -> Stretc
         rows = _rows(engine, f"page_by_{lane.name}_changed", params)
         found += rows
         if len(rows) <= limit and not wanted.is_plain:
-            ends += _end(engine, Lane(f"{lane.name}_changed", lane.value), params)
+            ends += _end(engine, _by_changes(lane), params)
     found.sort(key=_by_change, reverse=True)
     return _cut(found, _by_change, limit, max(ends, default=None), is_rising=False)
 
 
-def _due(engine: Engine, wanted: Wanted, place: Place, limit: int) -> Stretch:
+def _due(engine: Reading, wanted: Wanted, place: Place, limit: int) -> Stretch:
     params = {**wanted.params, "at": place[0], "uid": place[1], "look": LOOK, "limit": limit + 1}
     found: list[SummaryRow] = []
     ends: list[Place] = []
@@ -99,7 +99,7 @@ def _due(engine: Engine, wanted: Wanted, place: Place, limit: int) -> Stretch:
     return _cut(found, _by_due, limit, min(ends, default=None), is_rising=True)
 
 
-_WALKS: Mapping[Sort, Callable[[Engine, Wanted, Place, int], Stretch]] = {
+_WALKS: Mapping[Sort, Callable[[Reading, Wanted, Place, int], Stretch]] = {
     "newest": _newest,
     "changed": _changed,
     "due": _due,
@@ -109,7 +109,7 @@ _WALKS: Mapping[Sort, Callable[[Engine, Wanted, Place, int], Stretch]] = {
 def _cut(
     found: list[SummaryRow], key: Callable[[SummaryRow], Place], limit: int, end: Place | None, *, is_rising: bool
 ) -> Stretch:
-    """The rows of a page. Behind the end of a walk that was stopped there may be others that belong between."""
+    """Cut the rows to a page. Beyond the end of a stopped walk there may be rows that belong between them."""
     if end is not None:
         found = [row for row in found if (key(row) <= end if is_rising else key(row) >= end)]
     if len(found) > limit:
@@ -132,7 +132,7 @@ def _by_due(row: SummaryRow) -> Place:
 # ── lanes ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def choose(engine: Engine, wanted: Wanted, below: str) -> Sequence[Lane]:
+def choose(engine: Reading, wanted: Wanted, below: str) -> Sequence[Lane]:
     """The lanes with the fewest tasks to look at: short ones if there are any, and rather one function's or agent's
     than all of a status."""
     if len(wanted.groups) == 1:
@@ -141,31 +141,35 @@ def choose(engine: Engine, wanted: Wanted, below: str) -> Sequence[Lane]:
     return next((lanes for lanes in groups if is_short(engine, wanted, lanes, below)), groups[0])
 
 
-def is_short(engine: Engine, wanted: Wanted, lanes: Sequence[Lane], below: str) -> bool:
-    """Whether few tasks have to be looked at along these."""
+def is_short(engine: Reading, wanted: Wanted, lanes: Sequence[Lane], below: str) -> bool:
+    """Whether few tasks have to be looked at in these lanes."""
     return not any(_end(engine, lane, _params(wanted, lane, SHORT, 0, below=below)) for lane in lanes)
 
 
-def count_lane(engine: Engine, wanted: Wanted, lane: Lane, query: str = "count") -> tuple[list[Row], bool]:
-    """What a counting query answers of a lane, and whether there may be more than it looked at."""
+def count_lane(engine: Reading, wanted: Wanted, lane: Lane, query: str = "count") -> tuple[list[Row], bool]:
+    """Count the matching tasks of a lane, and tell whether there may be more than were looked at."""
     params = _params(wanted, lane, LOOK, 0, below=wanted.below)
     return engine.query(f"{query}_by_{lane.name}", params), bool(_end(engine, lane, params))
 
 
-def _whole(engine: Engine, wanted: Wanted, lanes: Sequence[Lane]) -> list[SummaryRow]:
+def _by_changes(lane: Lane) -> Lane:
+    return lane._replace(name=f"{lane.name}_changed")
+
+
+def _whole(engine: Reading, wanted: Wanted, lanes: Sequence[Lane]) -> list[SummaryRow]:
     found: list[SummaryRow] = []
     for lane in lanes:
         found += _rows(engine, f"page_by_{lane.name}", _params(wanted, lane, SHORT, SHORT, below=wanted.below))
     return found
 
 
-def _few_changed(engine: Engine, wanted: Wanted) -> list[SummaryRow] | None:
+def _few_changed(engine: Reading, wanted: Wanted) -> list[SummaryRow] | None:
     """All tasks that fit and have changed since then; None when many have changed."""
     found: list[SummaryRow] = []
     at, uid = FIRST["changed"]
     for lane in wanted.groups[0]:
         params = _params(wanted, lane, SHORT, SHORT, at=at, uid=uid, floor=_floor(wanted))
-        if _end(engine, Lane(f"{lane.name}_changed", lane.value), params):
+        if _end(engine, _by_changes(lane), params):
             return None
         found += _rows(engine, f"page_by_{lane.name}_changed", params)
     return found
@@ -176,15 +180,15 @@ def _floor(wanted: Wanted) -> int:
     return -_LATEST if floor is None else floor
 
 
-def _end(engine: Engine, lane: Lane, params: Mapping[str, Any]) -> list[Place]:
+def _end(engine: Reading, lane: Lane, params: Mapping[str, Any]) -> list[Place]:
     """The place of the last task that a walk along the lane looks at, if that stops it."""
     return engine.query(f"extent_by_{lane.name}", params)
 
 
-def _params(wanted: Wanted, lane: Lane, look: int, limit: int, **more: Any) -> dict[str, Any]:
-    given = {"lane": lane.value, "above": wanted.above, "look": look, "limit": limit}
+def _params(wanted: Wanted, lane: Lane, look: int, limit: int, **more: object) -> dict[str, Any]:
+    given = {"lane": lane.value, "lane_hidden": lane.hidden, "above": wanted.above, "look": look, "limit": limit}
     return {**wanted.params, **given, **more}
 
 
-def _rows(engine: Engine, name: str, params: Mapping[str, Any]) -> list[SummaryRow]:
+def _rows(engine: Reading, name: str, params: Mapping[str, Any]) -> list[SummaryRow]:
     return [SummaryRow(*row) for row in engine.query(name, params)]

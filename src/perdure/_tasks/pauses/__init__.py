@@ -1,4 +1,4 @@
-"""Pauses of a task: questions, answers, callbacks, checks, and those whose moment has come."""
+"""Pauses of a task: questions, answers, callbacks, checks, and pauses that are due."""
 
 from perdure._ground.lazy_door import lazy_door
 
@@ -8,7 +8,6 @@ __getattr__ = lazy_door(
         "callbacks": ("TOPIC as CALLBACK_TOPIC", "make_token", "topic_of"),
         "decisions": ("end_pause",),
         "due_pauses": (
-            "DueQuestion",
             "POLL_TOPIC",
             "WAS_DUE",
             "awaited_task",

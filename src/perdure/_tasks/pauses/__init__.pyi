@@ -1,4 +1,4 @@
-"""Pauses of a task: questions, answers, callbacks, checks, and those whose moment has come.
+"""Pauses of a task: questions, answers, callbacks, checks, and pauses that are due.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """
@@ -6,7 +6,6 @@ Written by tools/make_doors.py from the table in __init__.py.
 from perdure._tasks.pauses.callbacks import TOPIC as CALLBACK_TOPIC, make_token, topic_of
 from perdure._tasks.pauses.decisions import end_pause
 from perdure._tasks.pauses.due_pauses import (
-    DueQuestion,
     POLL_TOPIC,
     WAS_DUE,
     awaited_task,
@@ -42,7 +41,6 @@ __all__ = [
     "make_token",
     "topic_of",
     "end_pause",
-    "DueQuestion",
     "POLL_TOPIC",
     "WAS_DUE",
     "awaited_task",

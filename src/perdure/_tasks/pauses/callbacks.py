@@ -4,8 +4,8 @@
     await task.pause("CI is running", reason="external_dependency", callback=token)
     await app.tasks.deliver(token, {"state": "success"})      # what the other system does
 
-A token is on record before anybody is told, so that an answer may come before the task pauses: it is kept, and
-found by the pause. An answer that comes a second time changes nothing.
+A token is stored before it is given to anyone, so an answer can arrive before the task pauses: it is kept, and the
+pause finds it. An answer that arrives a second time changes nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TOPIC = "~callback "
 
 
 def topic_of(line: int, path: str) -> str:
-    """What a question of a durable function listens to."""
+    """The topic that a question of a durable function listens to."""
     return f"{TOPIC}{line} {path}"
 
 
@@ -70,15 +70,14 @@ async def deliver(
     `is_signed` says whether the answer was signed with a secret; it is asked for tokens that were made with one.
 
     Raises:
-        NotFound: no such token; it tells no more than that.
-        NotAllowed: the token wants a signature, and the answer has none that is good.
-        InvalidInput: the value does not fit what was asked; the token is still good.
+        NotFound: the token is unknown; the error says nothing else.
+        NotAllowed: the token requires a signature, and the answer has no valid one.
+        InvalidInput: the value does not fit the question; the token stays valid.
     """
     uid, digest = task_of_token(token), hash_of_token(token)
-    rows = await store.query("get_task_by_uid", uid=uid) if uid is not None else []
-    if not rows or rows[0][1] != store.namespace:
+    row = await store.row(TaskRow, "get_task_by_uid", uid=uid) if uid is not None else None
+    if row is None or row.namespace != store.namespace:
         raise _unknown(store)
-    row = TaskRow(*rows[0])
     signals = await store.rows(SignalRow, "read_signals", uid=row.uid)
     made = [store.unseal(row.uid, "answer", one.value) for one in signals if one.name == f"{_TOKEN}{digest}"]
     if not made:
@@ -117,7 +116,7 @@ async def _check(store: Store, row: TaskRow, topic: str, value: Json) -> None:
 
 
 async def apply_kept(task: TaskCore) -> bool:
-    """A task without questions that is paused for a callback which has come: let it go on. True when it did."""
+    """Resume a task without questions whose callback has already been answered. Returns True if it did."""
     store = task._store
     row = await current_row(store, task.id, task.uid)
     pause = (await records.load(store, row))[0].pause

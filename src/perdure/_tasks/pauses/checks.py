@@ -2,10 +2,9 @@
 
     await pause.poll(checks.url("https://ci.example/jobs/812", expect={"state": "success"}), every=…)
 
-A check is called and answers with what it found, or None while it is not there yet. Its description is kept with
-the question, so that any worker can make it without running the task's code. A command is the exception: a
-process runs only commands that its own code names (`checks.command(…)` in a durable function), or those of
-stored pauses if PERDURE_POLL_COMMANDS=1 says that it may.
+A check runs and returns what it found, or None while there is nothing yet. Its description is stored with the question,
+so any worker can run it without the task's code. A command is the exception: a process runs only commands that its own
+code names (`checks.command(…)` in a durable function), or, with PERDURE_POLL_COMMANDS=1, those of stored pauses.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ Json = Any
 # A check that takes longer has found nothing.
 TIMEOUT_SECONDS = 20.0
 ALLOWED = "PERDURE_POLL_COMMANDS"
-# Ids of tasks that this process has said it may not run the command of.
+# Ids of tasks for which this process has logged that it must not run the command.
 _told: set[str] = set()
 _MOST_TOLD = 1_000
 _MOST_BYTES = 1_000_000
@@ -44,7 +43,7 @@ class Described(Struct, frozen=True):
     description: Mapping[str, Json]
 
     async def __call__(self) -> Json:
-        """What was found, or None; what goes wrong on the way means that it is not there yet."""
+        """Return what was found, or None. An error on the way counts as "not yet"."""
         return await make(self.description)
 
 
@@ -65,7 +64,7 @@ def file(path: str | os.PathLike[str]) -> Described:
 
 
 def may_run_anywhere(description: Mapping[str, Json]) -> bool:
-    """Whether this process makes the check though only the store told it to."""
+    """Whether this process may run the check although it knows it only from the store."""
     return "command" not in description or may_run_commands()
 
 
@@ -113,7 +112,7 @@ def _fetch(address: str, expect: Json) -> Json:
 
 
 def _web() -> OpenerDirector:
-    """Nothing but the web: a redirect leads to no file and to no other kind of server."""
+    """Only the web: a redirect cannot lead to a file or to another kind of server."""
     from urllib import request
 
     opener = request.OpenerDirector()
@@ -130,7 +129,7 @@ def _web() -> OpenerDirector:
 
 
 def judged(status: int, text: str, expect: Json) -> Json:
-    """What an answer of a server means: the value, or None for "not yet"."""
+    """The meaning of a server's answer: the value, or None for "not yet"."""
     if isinstance(expect, int) and not isinstance(expect, bool):
         return _value(text, status) if status == expect else None
     if not 200 <= status < 300:

@@ -1,15 +1,17 @@
-"""What people and timers say to a paused task: approve, reject, answer; whether it is a durable function or not.
+"""Decisions of people and timers about a paused task: approve, reject, answer; with or without a durable function.
 
-A durable function has questions, each answered once. A task without one is resumed, and what was said is merged
-into its state: under `approval`, `answer` or `external`. Either way the first decision stands.
+A durable function has questions, each answered once. A task without one is resumed, and the decision is merged into its
+state under `approval`, `answer` or `external`. In both cases the first decision stands.
 """
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Any
 
-from perdure._model import FINISHED, Asked, Pause, from_stored, of_pause
-from perdure._store import PauseRow, TaskRow
+from perdure._ground.clock import moment
+from perdure._model import FINISHED, Asked, InboxAnswer, Pause, answer_of, from_stored, of_pause
+from perdure._store import EventRow, PauseRow, Store, TaskRow
 from perdure._tasks import records
 from perdure._tasks.core import TaskCore
 from perdure._tasks.once import Once, once_of
@@ -19,10 +21,11 @@ from perdure._tasks.task_row import current_row
 from perdure.errors import Conflict, NotFound
 
 Json = Any
-# Where in a task's state it is told.
+# The key in a task's state for each.
 PLACES = {"approval": "approval", "input": "answer"}
-# What the event of a decision tells beside who made it.
+# The data of a decision's event beside its author.
 _SHOWN = ("decision", "value", "edited", "comment")
+_MOST_EVENTS = 10_000
 
 
 async def say(
@@ -37,9 +40,9 @@ async def say(
     """Answer what the task waits for, unless that was done `once` before. `only` says which kind of question is meant.
 
     Raises:
-        NotFound: nothing like it is asked.
-        InvalidInput: it does not fit, or nothing says which of several is meant; nothing was written.
-        Conflict: somebody was quicker, or the task has ended.
+        NotFound: the task has no such question.
+        InvalidInput: the value does not fit, or several questions match; nothing was written.
+        Conflict: another decision was first, or the task has ended.
     """
     store = task._store
     row = await current_row(store, task.id, task.uid)
@@ -68,10 +71,11 @@ async def _say_to_pause(
     asked = of_pause(pause) if pause is not None and row.status == "paused" else None
     if pause is None or asked is None or (only is not None and asked.kind != only) or "diverged" in pause.details:
         what = "approval" if only == "approval" else "question"
-        if await _was_decided(task, row, only):
+        first = await _first_decision(task, row, only)
+        if first is not None:
             raise Conflict(
-                f"task {task.id!r} is {row.status}: no {what} of it is open",
-                do=f"`perdure show {task.id}` tells how it went on",
+                f"task {task.id!r} is {row.status}: no {what} of it is open{first}",
+                do=f"`perdure show {quote(task.id)}` tells how it went on",
             )
         raise NotFound(f"open {what}", task.id, store.place, do=f"`perdure show {task.id}` tells what it waits for")
     if not await end_pause(task, row, pause, value, by=by, once=once):
@@ -85,7 +89,7 @@ async def _say_to_pause(
 async def end_pause(
     task: TaskCore, row: TaskRow, pause: Pause, value: Json, *, by: str, comment: str = "", once: Once | None = None
 ) -> bool:
-    """Resume a task that is paused by itself, as it was seen in `row`, with what was said; False when it has changed.
+    """Resume a task that paused by itself, if it is still as seen in `row`, with the decision. False if it has changed.
 
     Raises:
         InvalidInput: it does not fit what was asked; nothing was written.
@@ -98,21 +102,42 @@ async def end_pause(
     return await resume_with(task, row, told_state(asked, said), told, once=once)
 
 
-async def _was_decided(task: TaskCore, row: TaskRow, only: str | None) -> bool:
-    """Whether somebody was quicker, so far as can be told; else nothing was ever asked."""
+async def _first_decision(task: TaskCore, row: TaskRow, only: str | None) -> str | None:
+    """Words about the decision that was first, as far as that can be told; None: there was no question."""
     store = task._store
     if not await store.query("get_call", uid=task.uid):
-        return row.status != "paused"
-    for found in await store.rows(PauseRow, "read_pauses", uid=task.uid):
-        asked = from_stored(store.unseal(task.uid, "pause", found.question).get("asked"))
-        kind = None if asked is None else asked.kind  # what is asked about an effect is of no kind
-        if found.answer is not None and only in (None, kind):
-            return True
-    return False
+        return None if row.status == "paused" else await _last_resume(task)
+    decided = [
+        (found.answered_at or 0, found.answer)
+        for found in await store.rows(PauseRow, "read_pauses", uid=task.uid)
+        if found.answer is not None and only in (None, _kind_of(store, task, found))
+    ]
+    if not decided:
+        return None
+    at, answer = max(decided, key=lambda found: found[0])
+    return _words(answer_of(store.unseal(task.uid, "answer", answer), moment(at)))
+
+
+async def _last_resume(task: TaskCore) -> str:
+    """The same for a task without a durable function: the newest of its first events that says who decided."""
+    store = task._store
+    rows = await store.rows(EventRow, "read_events", uid=task.uid, after=0, limit=_MOST_EVENTS)
+    events = (records.event(store, task.id, task.uid, row) for row in reversed(rows))
+    last = next((one for one in events if one.kind == "resumed" and isinstance(one.data, dict)), None)
+    return _words(answer_of(last.data, last.at)) if last is not None and "by" in last.data else ""
+
+
+def _words(answer: InboxAnswer) -> str:
+    return f"; {answer.by or 'a timer'} decided the last one at {answer.at:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def _kind_of(store: Store, task: TaskCore, row: PauseRow) -> str | None:
+    asked = from_stored(store.unseal(task.uid, "pause", row.question).get("asked"))
+    return None if asked is None else asked.kind  # a question about an effect has no kind
 
 
 def told_state(asked: Asked, said: dict[str, Json]) -> dict[str, Json]:
-    """What is merged into the state of a task that is resumed."""
+    """The data merged into the state of a resumed task."""
     if asked.kind in ("wait", "rate_limit", "yield"):
         return {}
     return {PLACES.get(asked.kind, "external"): said}

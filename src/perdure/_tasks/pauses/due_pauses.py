@@ -1,18 +1,19 @@
-"""Take pauses whose moment has come: end them, remind of them, check what they wait for.
+"""Handle pauses that are due: end them, send reminders, check the world for them.
 
-What to do is decided in perdure/_model/question.py. Whatever is done, is done by a verb that is refused to everybody
-who comes second, so any number of processes may look at the same time. Before a check the next look is put on
-record: that takes the check, and if its maker dies, somebody else makes the next one.
+The rules are in perdure/_model/waits/question.py. A verb that the store refuses to a second process carries the
+decision out, so any number of processes may look at the same time. Before a check, the time of the next look is stored:
+that reserves the check, and if its process dies, another one runs the next.
 """
 
 from __future__ import annotations
 
 import random
-from typing import Any, NamedTuple
+from typing import Any
 
 from msgspec.structs import replace
 
-from perdure._ground import codec, envelope
+from perdure._ground.encoding import codec
+from perdure._ground.secrets import envelope
 from perdure._model import (
     FINISHED,
     Answer,
@@ -28,7 +29,7 @@ from perdure._model import (
     of_pause,
     to_stored,
 )
-from perdure._store import PauseRow, Row, Store, TaskRow
+from perdure._store import DueQuestion, EndedWait, PauseRow, RateLimitRow, Store, TaskRow
 from perdure._tasks.core import attach
 from perdure._tasks.lifecycle import status_moves as moves
 from perdure._tasks.pauses import checks
@@ -42,31 +43,17 @@ from perdure.errors import PerdureError
 Json = Any
 # The topic of questions about which any worker can make a check.
 POLL_TOPIC = "~poll"
-# A task at work looks for itself when it comes to it. If that takes longer, its question makes room for others.
+# A task under way handles its question itself. If that takes longer, the question makes room for others.
 IN_THE_WAY_MS = 10_000
-# In the question of one that made room: since when it has been due. The code still looks when it comes to it.
+# In a question that made room: since when it has been due. The code still looks when it gets there.
 WAS_DUE = "was_due"
-
-
-class DueQuestion(NamedTuple):
-    """A row of due_pauses.sql."""
-
-    uid: str
-    id: str
-    status: str
-    path: str
-    reason: str
-    topic: str | None
-    question: bytes
-    asked_at: int
-    due_at: int
 
 
 # ── questions of durable functions ───────────────────────────────────────────────────────────────
 
 
 async def take_question(store: Store, due: DueQuestion, now: int, resets: dict[str, int | None]) -> bool:
-    """Do what is to be done about an open question; False when somebody else has, or nothing was."""
+    """Handle an open question; False if another process did, or there was nothing to do."""
     question = store.unseal(due.uid, "pause", due.question)
     asked = from_stored(question.get("asked"))
     if asked is None or due.status in FINISHED:
@@ -102,7 +89,7 @@ async def _check_question(
 
 
 async def _wake(store: Store, due: DueQuestion, question: dict[str, Any], asked: Asked, now: int) -> bool:
-    """Have its code look: a paused task goes on. One that is under way is told when it comes to rest."""
+    """Let its code look: a paused task is resumed. One that is under way is told at its next pause."""
     row = await current_row(store, due.id, due.uid)
     if row.status != "paused":
         is_in_the_way = now - due.due_at > IN_THE_WAY_MS
@@ -116,7 +103,7 @@ async def _wake(store: Store, due: DueQuestion, question: dict[str, Any], asked:
 
 
 async def _is_still_due(store: Store, due: DueQuestion) -> bool:
-    """Whether nobody has looked since then: its code may have, and put the next look on record."""
+    """Whether the question is still due: its code may have looked, and put the next look on record."""
     pauses = await store.rows(PauseRow, "read_pauses", uid=due.uid)
     return any((one.path, one.due_at, one.answer) == (due.path, due.due_at, None) for one in pauses)
 
@@ -155,23 +142,22 @@ async def _answer(store: Store, due: DueQuestion, value: dict[str, Json], kind: 
     return await store.verb("answer_pause", due.uid, params, key=due.id) is not None
 
 
-async def take_after_task(store: Store, row: Row) -> bool:
-    """A question that waits for another task (a row of due_after_tasks.sql): give it what that one ended with."""
-    uid, id, path, question, other_uid, _ = row
-    text = store.unseal(uid, "pause", question)["question"]
-    ended = await end_of(store, await current_row(store, id, other_uid))
-    due = DueQuestion(uid, id, "", path, "", None, question, 0, 0)
+async def take_after_task(store: Store, wait: EndedWait) -> bool:
+    """Answer a question that waits for another task with how that task ended."""
+    text = store.unseal(wait.uid, "pause", wait.question)["question"]
+    ended = await end_of(store, await current_row(store, wait.id, wait.other_uid))
+    due = DueQuestion(wait.uid, wait.id, "", wait.path, "", None, wait.question, 0, 0)
     return await _answer(store, due, {"value": ended}, "due", {"question": text, "how": ended["status"]})
 
 
 async def end_of(store: Store, other: TaskRow) -> dict[str, Json]:
-    """How another task ended, as it can be shown to one that does not know its classes."""
+    """How another task ended, in a form that needs none of its classes."""
     found: dict[str, Json] = {"id": other.id, "status": other.status}
     for kind, sealed in (("result", other.result), ("error", other.error)):
         if sealed is not None:
             found[kind] = codec.peek(envelope.unseal(sealed, kind=kind, bound_to=other.uid, ring=store.ring))
     if isinstance(found.get("error"), dict):
-        for name in ("raised", "traceback"):  # what it is raised again by, and what only people read
+        for name in ("raised", "traceback"):  # the part for raising it again, and the part that only people read
             found["error"].pop(name, None)
     return found
 
@@ -180,9 +166,8 @@ async def end_of(store: Store, other: TaskRow) -> dict[str, Json]:
 
 
 async def take_task(store: Store, uid: str, due_at: int, now: int, resets: dict[str, int | None]) -> bool:
-    """Do what is to be done about a paused task; False when somebody else has, or nothing was."""
-    rows = await store.query("get_task_by_uid", uid=uid)
-    row = TaskRow(*rows[0]) if rows else None
+    """Handle a paused task; False if another process did, or there was nothing to do."""
+    row = await store.row(TaskRow, "get_task_by_uid", uid=uid)
     if row is None or row.status != "paused" or row.due_at != due_at or row.pause is None:
         return False
     pause: Pause = store.unseal(uid, "pause", row.pause, Pause)
@@ -221,8 +206,7 @@ async def _found(store: Store, asked: Asked) -> Json:
     assert asked.check is not None
     if "task" not in asked.check:
         return await checks.make(asked.check)
-    rows = await store.query("get_task", namespace=store.namespace, id=asked.check["task"])
-    other = TaskRow(*rows[0]) if rows else None
+    other = await store.row(TaskRow, "get_task", namespace=store.namespace, id=asked.check["task"])
     return await end_of(store, other) if other is not None and other.status in FINISHED else None
 
 
@@ -231,15 +215,14 @@ def awaited_task(store: Store, uid: str, sealed: bytes) -> str:
     try:
         pause: Pause = store.unseal(uid, "pause", sealed, Pause)
     except PerdureError:
-        return ""  # whoever looks at it in its time says so
+        return ""  # the first one to look in time says so
     return str((of_pause(pause).check or {}).get("task", ""))
 
 
 async def take_after_end(store: Store, uid: str) -> bool:
-    """Resume a paused task without questions whose awaited task has ended; False when somebody else has, or it has
-    not ended."""
-    rows = await store.query("get_task_by_uid", uid=uid)
-    row = TaskRow(*rows[0]) if rows else None
+    """Resume a paused task without questions whose awaited task has ended; False if another process did, or it has not
+    ended."""
+    row = await store.row(TaskRow, "get_task_by_uid", uid=uid)
     if row is None or row.status != "paused" or row.pause is None:
         return False
     pause: Pause = store.unseal(uid, "pause", row.pause, Pause)
@@ -265,11 +248,10 @@ async def _rearm_task(store: Store, row: TaskRow, pause: Pause, due_at: int | No
 
 
 async def look_after(store: Store, uid: str) -> int | None:
-    """Take what is due of one task, for a process that drives no other; when it is worth looking again, if known."""
+    """Handle the due pauses of one task, for a process that drives no other. Returns when to look again, if known."""
     now, resets = await store.wall_ms(), await read_resets(store)
     later: list[int] = []
-    rows = await store.query("get_task_by_uid", uid=uid)
-    task = TaskRow(*rows[0])
+    (task,) = await store.rows(TaskRow, "get_task_by_uid", uid=uid)
     if task.due_at is not None and task.status == "paused":
         later.append(task.due_at)
         is_over = task.pause is not None and awaited_task(store, uid, task.pause) and await take_after_end(store, uid)
@@ -289,11 +271,12 @@ async def look_after(store: Store, uid: str) -> int | None:
 
 
 async def _look_at_task(store: Store, uid: str, id: str, path: str, question: bytes, other: str) -> None:
-    rows = await store.query("get_task", namespace=store.namespace, id=other)
-    if rows and TaskRow(*rows[0]).status in FINISHED:
-        await take_after_task(store, (uid, id, path, question, rows[0][0], rows[0][4]))
+    awaited = await store.row(TaskRow, "get_task", namespace=store.namespace, id=other)
+    if awaited is not None and awaited.status in FINISHED:
+        await take_after_task(store, EndedWait(uid, id, path, question, awaited.uid, awaited.status))
 
 
 async def read_resets(store: Store) -> dict[str, int | None]:
     """Until when each provider has asked for patience."""
-    return {row[0]: row[3] for row in await store.query("read_rate_limits", namespace=store.namespace)}
+    limits = await store.rows(RateLimitRow, "read_rate_limits", namespace=store.namespace)
+    return {limit.provider: limit.reset_at for limit in limits}

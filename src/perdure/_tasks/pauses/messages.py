@@ -1,8 +1,6 @@
-"""Tell a durable function something from outside: a signal, or what it is to do from now on."""
+"""Send a durable function something from outside: a signal, or new instructions."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from perdure._model import FINISHED
 from perdure._tasks.core import TaskCore
@@ -10,11 +8,11 @@ from perdure._tasks.pauses import questions
 from perdure._tasks.task_row import current_row
 from perdure.errors import InvalidTransition
 
-# The signal that says what is to be done from now on; the newest counts.
+# The signal that carries new instructions; the newest counts.
 INSTRUCTION = "~instruction"
 
 
-async def send(task: TaskCore, name: str, value: Any, once: str | None = None) -> None:
+async def send(task: TaskCore, name: str, value: object, once: str | None = None) -> None:
     """Keep a signal for the task, or give it to the call that waits for it.
 
     Raises:
@@ -37,8 +35,8 @@ async def send(task: TaskCore, name: str, value: Any, once: str | None = None) -
         raise InvalidTransition(task.id, row.status, "be signalled", do="only a task that goes on takes signals")
 
 
-async def _refuse_misfit(task: TaskCore, name: str, value: Any) -> None:
-    """Compare the value with what the oldest call that waits for this signal takes: it is the one that gets it."""
+async def _refuse_misfit(task: TaskCore, name: str, value: object) -> None:
+    """Check the value against the type that the oldest waiting call takes: that call would get the signal."""
     waiting = [one for one in await questions.questions_of(task._store, task.id, task.uid) if one.topic == name]
     if waiting:
         questions.refuse_misfit(min(waiting, key=lambda one: (one.asked_at, one.path)), value)

@@ -1,4 +1,4 @@
-"""Pause a task: one write with why, what it waits for and when that is looked at first."""
+"""Pause a task: one write with the reason, what it waits for, and when to look first."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def pause(
     *,
     once: str | None = None,
 ) -> None:
-    """What `Task.pause` promises."""
+    """Implements `Task.pause`."""
     asked = once_of(once, "pause", message, reason, checkpoint, dict(payload))
     await do_once(task, asked, lambda: _pause(task, message, reason, checkpoint, payload, asked))
 

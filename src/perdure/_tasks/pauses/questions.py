@@ -1,4 +1,4 @@
-"""The open questions of tasks, and answering them: the first answer stands, and a paused task goes on."""
+"""The open questions of tasks, and answering them: the first answer stands, and a paused task continues."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from perdure._ground import codec
 from perdure._ground.clock import moment
+from perdure._ground.encoding import codec
 from perdure._model import Asked, from_stored, misfit, misfits
-from perdure._store import Store
+from perdure._store import ListedQuestion, PauseRow, Store, StoredQuestion
 from perdure._tasks.once import Once
 from perdure.errors import Conflict, InvalidInput, NotFound
 
@@ -39,23 +39,26 @@ class Question(Struct, frozen=True, kw_only=True):
     asked_at: datetime
     due_at: datetime | None  # when it is looked at next without an answer
     stack: Sequence[str] = ()  # the functions that it was asked in, outermost first
-    asked: Asked | None = None  # how it may be answered; None of signals and effects
+    asked: Asked | None = None  # the allowed answers; None for signals and effects
     signal: dict[str, Any] | None = None  # the type of the signal it waits for, and its JSON Schema
 
     @property
     def waits_for(self) -> str:
-        """In one line: what, why, since when, and when it is looked at next."""
+        """In one line: what, why, since when, and when it expires or is looked at next."""
         if self.is_about_effect:
             why = str(self.details.get("why") or "").partition("\n")[0]
             return f"{self.text} ({why})" if why not in self.text else self.text
         if self.asked is None:
             return self.text
-        looked = f", looked at next {_shown(self.due_at)}" if self.due_at is not None else ""
-        return f"{self.text} ({self.reason}, since {_shown(self.asked_at)}{looked})"
+        if self.asked.expires_at is not None:
+            until = f", expires {_shown(moment(self.asked.expires_at))}"
+        else:
+            until = f", looked at next {_shown(self.due_at)}" if self.due_at is not None else ""
+        return f"{self.text} ({self.reason}, since {_shown(self.asked_at)}{until})"
 
     @property
     def way_on(self) -> str:
-        """What ends it."""
+        """What ends the pause."""
         if self.is_about_effect:
             return f"an answer: perdure answer {quote(self.task_id)} {'|'.join(self.choices)}"
         if self.is_about_signal:
@@ -70,12 +73,13 @@ class Question(Struct, frozen=True, kw_only=True):
 
     @property
     def choices(self) -> Sequence[str]:
-        """What may be said about an effect: nobody tries one again that the code has gone on without."""
+        """The allowed answers about an effect: once the code has moved past it, "try again" is not among them."""
         return CHOICES if self.details.get("waits", True) else ("done", "fail")
 
     @property
     def is_left(self) -> bool:
-        """Whether a line has asked it that the task has left: then it is about an effect, and nobody waits for it."""
+        """Whether the question was asked on a line the task has left. Then it is about an effect, and no code waits for
+        it."""
         return self.path.startswith(_LEFT)
 
     @property
@@ -93,20 +97,20 @@ def _shown(moment: datetime) -> str:
 
 async def all_questions(store: Store, *, limit: int) -> list[Question]:
     """Every open question of the namespace, the oldest first."""
-    rows = await store.query("list_questions", namespace=store.namespace, limit=limit)
-    return [as_question(store, row[1], row[0], row[2:8]) for row in rows]
+    rows = await store.rows(ListedQuestion, "list_questions", namespace=store.namespace, limit=limit)
+    return [as_question(store, row.id, row.uid, row) for row in rows]
 
 
 async def questions_of(store: Store, task_id: str, uid: str, *, has_ended: bool = False) -> list[Question]:
-    """Its open questions. Of a task that has ended, those about effects: what its code left behind waits for nobody."""
-    rows = await store.query("read_pauses", uid=uid)
-    found = [as_question(store, task_id, uid, row[:6]) for row in rows if row[6] is None]
+    """The open questions of a task. If the task has ended, those about effects it left uncertain."""
+    rows = await store.rows(PauseRow, "read_pauses", uid=uid)
+    found = [as_question(store, task_id, uid, row) for row in rows if row.answer is None]
     return [one for one in found if one.is_about_effect or not has_ended]
 
 
-def as_question(store: Store, task_id: str, uid: str, row: Sequence[Any]) -> Question:
-    path, reason, topic, sealed, asked_at, due_at = row
-    asked = store.unseal(uid, "pause", sealed)
+def as_question(store: Store, task_id: str, uid: str, row: StoredQuestion) -> Question:
+    path, due_at = row.path, row.due_at
+    asked = store.unseal(uid, "pause", row.question)
     details = asked.get("details") or {}
     if path.startswith(_LEFT):
         details = {**details, "waits": False}
@@ -114,11 +118,11 @@ def as_question(store: Store, task_id: str, uid: str, row: Sequence[Any]) -> Que
         task_id=task_id,
         uid=uid,
         path=path,
-        reason=reason,
-        topic=topic,
+        reason=row.reason,
+        topic=row.topic,
         text=str(asked.get("question", "")),
         details=details,
-        asked_at=moment(asked_at),
+        asked_at=moment(row.asked_at),
         due_at=moment(due_at) if due_at is not None else None,
         stack=tuple(str(one) for one in asked.get("stack") or ()),
         asked=from_stored(asked.get("asked")),
@@ -129,7 +133,7 @@ def as_question(store: Store, task_id: str, uid: str, row: Sequence[Any]) -> Que
 async def answer_question(
     store: Store,
     question: Question,
-    value: Any,
+    value: object,
     *,
     by: str,
     comment: str = "",
@@ -173,7 +177,7 @@ async def answer_question(
 _EVENTS = {"approve": "approved", "reject": "rejected"}
 
 
-def fitting(asked: Asked, value: Any, text: str) -> dict[str, Any]:
+def fitting(asked: Asked, value: object, text: str) -> dict[str, Any]:
     """The answer as it is kept.
 
     Raises:
@@ -194,7 +198,7 @@ def fitting(asked: Asked, value: Any, text: str) -> dict[str, Any]:
     return {"value": value}
 
 
-def refuse_misfit(question: Question, value: Any) -> None:
+def refuse_misfit(question: Question, value: object) -> None:
     """
     Raises:
         InvalidInput: the value is not one of the type that a call waits for by this signal.
@@ -211,7 +215,7 @@ def refuse_misfit(question: Question, value: Any) -> None:
         )
 
 
-def json_form(value: Any) -> Any:
+def json_form(value: object) -> Any:
     """The value as it is in JSON, which is what a schema speaks of: a dataclass as a mapping, a moment as a text."""
     try:
         return msgspec.to_builtins(codec.decode(codec.encode(value)))
@@ -219,7 +223,7 @@ def json_form(value: Any) -> Any:
         return value  # what cannot be stored is refused by the write
 
 
-def _decision(asked: Asked, value: Any, text: str) -> dict[str, Any]:
+def _decision(asked: Asked, value: object, text: str) -> dict[str, Any]:
     given = dict(value) if isinstance(value, dict) else {"decision": value}
     decision = given.get("decision")
     if isinstance(decision, bool):
@@ -232,13 +236,13 @@ def _decision(asked: Asked, value: Any, text: str) -> dict[str, Any]:
     return {"decision": decision, "comment": str(given.get("comment") or ""), "edited": given.get("edited")}
 
 
-def _choice(question: Question, value: Any) -> dict[str, Any]:
+def _choice(question: Question, value: object) -> dict[str, Any]:
     given = dict(value) if isinstance(value, dict) and "choice" in value else {"choice": value}
     choice = given["choice"]
     may = question.choices
     if choice not in may:
-        more = "" if choice not in CHOICES else "; the code has gone on without it, so nobody would try again"
-        raise InvalidInput(f"{choice!r} is no answer to {question.text!r}{more}", do=f"answer {', '.join(may)}")
+        more = "" if choice not in CHOICES else "; the code has continued without it, so it will not be tried again"
+        raise InvalidInput(f"{choice!r} is not an answer to {question.text!r}{more}", do=f"answer {', '.join(may)}")
     if choice != "done" and given.get("value") is not None:
         raise InvalidInput(f"{choice!r} takes no value", do="give a value with done")
     return {"choice": choice, "value": given.get("value")}
@@ -252,7 +256,7 @@ def choose(questions: Sequence[Question], task_id: str, store: Store, *, key: st
         InvalidInput: there are several, and nothing says which.
     """
     found = [one for one in questions if key is None or key in (one.details.get("key"), one.path)]
-    if len(found) > 1:  # what a person is asked goes before what a program sends
+    if len(found) > 1:  # a person's question precedes one a program listens for
         found = [one for one in found if not one.is_about_signal] or found
     if not found:
         raise NotFound(
@@ -276,5 +280,5 @@ def line_of(line: int, path: str) -> tuple[int, str]:
 
 
 def path_now(line: int, asked_on: int, path: str) -> str:
-    """Where a question of the line `asked_on` is kept while the task is on `line`."""
+    """The path of a question of line `asked_on` while the task is on `line`."""
     return path if asked_on == line else f"{_LEFT}{asked_on}{_LEFT}{path}"

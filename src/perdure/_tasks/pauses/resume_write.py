@@ -27,10 +27,10 @@ async def resume_with(
     before, _, damaged = await records.newest_good(task._store, row)
     if damaged:
         await task._set_aside(row, before.seq, damaged)
-        return False  # that has changed the task; whoever asked looks again
+        return False  # that has changed the task; the caller looks again
     try:
         raw = history.patched(before.raw, patch)
-    except InvalidInput:  # a state that is no mapping: what was said stands in the event alone
+    except InvalidInput:  # the state is not a mapping: the decision is in the event only
         return await moves.try_move(task, "resume", data={**told, **patch}, version=row.version, once=once)
     return await moves.try_move(task, "resume", raw=raw, before=before, data=dict(told), version=row.version, once=once)
 
@@ -39,7 +39,7 @@ async def resume(task: TaskCore, patch: Mapping[str, Any], once: Once | None = N
     """Go on from the newest state that can be read, with some keys set; unless that was done `once` before.
 
     Raises:
-        InvalidTransition: the task is neither paused nor failed.
+        InvalidTransition: the task is not paused and not failed.
     """
     store = task._store
     while True:
@@ -71,7 +71,7 @@ async def resume_at(
 
     Raises:
         InvalidTransition: the task is neither paused nor failed.
-        NotFound: there is no such checkpoint.
+        NotFound: the checkpoint does not exist.
     """
     if checkpoint is not None:
         await history.rollback(task, checkpoint, patch=patch or {}, verb="resume", keep=keep, once=once)
@@ -87,7 +87,7 @@ async def with_instruction(
     keep: history.Keep,
     once: Once | None = None,
 ) -> None:
-    """The same, and tell the durable function what it is to do from now on."""
+    """The same, with new instructions for the durable function."""
     # A failed task takes no signal, so it is told just after it was let go on; any other one before.
     row = await current_row(task._store, task.id, task.uid)
     refusal = await refusals.why(task._store, row, "resume")

@@ -5,7 +5,8 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "snapshots": ("NO_FRAME", "Frame", "Snapshot"),
+        "recent_snapshots": ("keep_recent", "newest"),
+        "snapshots": ("NO_FRAME", "Frame", "Snapshot", "as_tool_call"),
     },
     modules=("snapshots", "unseen_changes"),
 )

@@ -14,11 +14,13 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from perdure._ground import codec, envelope, ids
-from perdure._ground import deltas as frames
-from perdure._ground import list_splice as splicing
+from perdure._ground import ids
 from perdure._ground import malloc_tuning as heap
-from perdure._ground.crypto import KeyRing
+from perdure._ground.encoding import codec
+from perdure._ground.encoding import deltas as frames
+from perdure._ground.encoding import list_splice as splicing
+from perdure._ground.secrets import envelope
+from perdure._ground.secrets.crypto import KeyRing
 from perdure._model import ToolCall
 from perdure._store import FrameRow, Store
 from perdure.errors import InvalidInput, NotFound, NotStorable, RecordDamaged, TooLarge
@@ -88,18 +90,18 @@ NO_FRAME: dict[str, Any] = {
 
 
 def document(
-    state: Any, plan: Any = None, memory: Any = None, partial: Any = None, pending: Sequence[ToolCall] = ()
+    state: object, plan: object = None, memory: object = None, partial: object = None, pending: Sequence[ToolCall] = ()
 ) -> tuple[bytes, dict[str, Any]]:
     """The bytes of a snapshot and its decoded copy.
 
     Raises:
-        NotStorable: some value would not come back as it was.
-        TooLarge: the whole is past the limit.
-        InvalidInput: what is pending is no tool call.
+        NotStorable: a value would change when stored and read.
+        TooLarge: the state exceeds the limit.
+        InvalidInput: a pending item is not a tool call.
     """
     calls = [
         {"id": c.id, "tool": c.tool, "arguments": c.arguments, "started_at": c.started_at}
-        for c in map(_as_call, pending)
+        for c in map(as_tool_call, pending)
     ]
     extras = {"plan": plan, "memory": memory, "partial": partial, "pending": calls or None}
     try:
@@ -120,16 +122,16 @@ def check_size(raw: bytes, what: str = "the state") -> None:
         raise TooLarge(what, len(raw), MAX_STATE)
 
 
-def _as_call(call: ToolCall | Mapping[str, Any]) -> ToolCall:
+def as_tool_call(call: ToolCall | Mapping[str, Any]) -> ToolCall:
     try:
         return call if isinstance(call, ToolCall) else ToolCall(**call)
     except TypeError:
         do = "give ToolCall(id=…, tool=…, arguments=…), or a dict of these"
-        raise InvalidInput(f"{call!r:.200} is no pending tool call", do=do) from None
+        raise InvalidInput(f"{call!r:.200} is not a pending tool call", do=do) from None
 
 
-def first(store: Store, uid: str, id: str, state: Any) -> First:
-    """What a task begins with.
+def first(store: Store, uid: str, id: str, state: object) -> First:
+    """The first snapshot of a task.
 
     Raises:
         NotStorable, TooLarge: nothing was written.
@@ -259,9 +261,9 @@ async def materialise(store: Store, uid: str, seq: int) -> tuple[Snapshot, Frame
 
 
 async def _chain(store: Store, uid: str, seq: int) -> list[FrameRow]:
-    rows = [FrameRow(*row) for row in await store.query("read_chain", uid=uid, target=seq)]
+    rows = await store.rows(FrameRow, "read_chain", uid=uid, target=seq)
     if not rows or rows[-1].seq != seq:
-        raise NotFound("checkpoint", f"{uid}.{seq}", store.place, do="`perdure show ID` lists the checkpoints")
+        raise NotFound("checkpoint", f"{uid}.{seq}", store.place, do="`perdure checkpoints ID` lists those of a task")
     return rows
 
 
@@ -282,6 +284,6 @@ def contents(raw: bytes) -> dict[str, Any]:
     return found
 
 
-def copy_of(value: Any) -> Any:
+def copy_of(value: object) -> Any:
     """The value as it would come back from the store."""
     return codec.round_trip(value)[1]

@@ -1,14 +1,14 @@
 """Keep what others wrote to a task's state when its code writes over it.
 
 Every write of a state says what its author had read. If the store holds something newer, the write is combined with
-it key by key (perdure/_model/state_merge.py); where both sides changed one value, the write is refused.
+it key by key (perdure/_model/records/state_merge.py); where both sides changed one value, the write is refused.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from perdure._ground import codec
+from perdure._ground.encoding import codec
 from perdure._model import Keep, Overlap, merge
 from perdure._tasks.state import snapshots
 from perdure._tasks.state.snapshots import Snapshot

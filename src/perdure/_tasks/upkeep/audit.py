@@ -1,10 +1,10 @@
-"""Check that nobody has rewritten what happened.
+"""Check that the recorded events have not been rewritten.
 
-Each task's events form a chain, and its head stands in the task's row; a deleted task leaves its head in a
-tombstone. Whoever can write to the store can forge both. So heads can be exported and kept elsewhere:
-against them even a rewrite of a whole chain shows, and a task that went without a tombstone.
+Each task's events form a chain, and its head is in the task's row; a deleted task leaves its head in a tombstone.
+Anyone who can write to the store can forge both. So heads can be exported and kept elsewhere: compared with them, even
+a rewrite of a whole chain shows, and so does a task removed without a tombstone.
 
-Owns what is compared with what. How a chain is walked is in perdure/_model/event.py.
+Owns what is compared with what. perdure/_model/records/event.py walks a chain.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any, NamedTuple
 
-from perdure._ground import envelope
 from perdure._ground.bridge import Call
 from perdure._ground.clock import moment
+from perdure._ground.secrets import envelope
 from perdure._model import ChainCheck, Link
 from perdure._model import verify as walk
 from perdure._store import EventRow, Store, TaskRow
@@ -45,7 +45,7 @@ class Broken(NamedTuple):
 
 @dataclass(slots=True)
 class Audit:
-    """What was checked, what does not fit, and what could not be seen."""
+    """What was checked, what does not fit, and what could not be read."""
 
     tasks: int = 0
     events: int = 0
@@ -61,7 +61,7 @@ class Audit:
 
 
 class Head(NamedTuple):
-    """How far a task's chain had come when heads were exported."""
+    """The length of a task's chain when heads were exported."""
 
     uid: str
     id: str
@@ -154,7 +154,7 @@ def _parse(heads: Mapping[str, Any]) -> list[Head]:
         if isinstance(error, InvalidInput):
             raise
         raise InvalidInput(
-            f"this is no export of heads: {error!r}", do="make one with `perdure audit export`"
+            f"this is not an export of heads: {error!r}", do="make one with `perdure audit export`"
         ) from None
 
 
@@ -171,15 +171,15 @@ async def _rows(store: Store, ids: Sequence[str] | None, deleted: set[str]) -> A
             yield row
         return
     for id in dict.fromkeys(ids):
-        found = await store.query("get_history", namespace=store.namespace, id=id)
+        found = await store.rows(TaskRow, "get_history", namespace=store.namespace, id=id)
         if not found and id not in deleted:
             raise NotFound("task", id, store.place)
-        for columns in found:
-            yield TaskRow(*columns)
+        for row in found:
+            yield row
 
 
 async def _tombstones(store: Store) -> list[Tombstone]:
-    return [Tombstone(*row) for row in await store.query("read_tombstones", namespace=store.namespace)]
+    return await store.rows(Tombstone, "read_tombstones", namespace=store.namespace)
 
 
 def _links(store: Store, uid: str, after: int = 0) -> Iterator[Link]:
@@ -227,7 +227,7 @@ def _walk(store: Store, row: TaskRow, head: Head | None) -> tuple[ChainCheck, by
     at_head: list[bytes] = []
 
     def noted() -> Iterator[Link]:
-        # The task may go on while we read: what came after its row was read is not looked at.
+        # The task may continue while we read: later events than its row are not looked at.
         for link in takewhile(lambda link: link.number <= row.event_count, _links(store, row.uid)):
             if head is not None and link.number == head.events:
                 at_head.append(link.hash)
@@ -237,7 +237,7 @@ def _walk(store: Store, row: TaskRow, head: Head | None) -> tuple[ChainCheck, by
 
 
 def _has_more(store: Store, row: TaskRow) -> bool:
-    """Whether there are events beyond the head that the row does not come to know."""
+    """Whether there are events beyond the head that will never be in the row."""
     if not store.engine.query("read_events", {"uid": row.uid, "after": row.event_count, "limit": 1}):
         return False
     now = store.engine.query("get_task_by_uid", {"uid": row.uid})

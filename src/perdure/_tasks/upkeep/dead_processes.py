@@ -1,7 +1,7 @@
 """Which processes have registered, which of them are proven dead, and what the dead still hold.
 
-A lease outlives its holder until somebody takes it over. Until then the task's status says `running`, and nobody
-works on it: whoever lists tasks should hear of that.
+A lease outlives its holder until another process takes it over. Until then the task's status is `running` although no
+process works on it, so lists of tasks should say so.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from perdure._ground.ids import Process, is_proven_dead
-from perdure._store import Store, WorkerRow
+from perdure._store import LeaseRow, Store, WorkerRow
 
 
 class WorkerSeen(NamedTuple):
@@ -26,6 +26,7 @@ class Left(NamedTuple):
     """A task whose lease a dead process holds."""
 
     uid: str
+    namespace: str
     task_id: str
     by: WorkerSeen
 
@@ -40,9 +41,9 @@ async def see_workers(store: Store) -> list[WorkerSeen]:
 
 
 async def left_by_the_dead(store: Store) -> list[Left]:
-    """The tasks that nobody works on, though they look so."""
+    """The tasks with a live status and a dead process."""
     dead = {worker.id: worker for worker in await see_workers(store) if worker.is_dead and worker.leases}
     if not dead:
         return []
-    held = await store.query("read_held")
-    return [Left(uid, task_id, dead[worker]) for worker, uid, _, task_id, _ in held if worker in dead]
+    held = await store.rows(LeaseRow, "read_held")
+    return [Left(row.task_uid, row.namespace, row.id, dead[row.worker]) for row in held if row.worker in dead]

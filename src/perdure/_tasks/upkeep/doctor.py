@@ -22,7 +22,7 @@ from perdure._ground.clock import moment
 from perdure._ground.config import is_there
 from perdure._ground.ids import Process
 from perdure._model import FINISHED, Entry, missing_in, open_entry
-from perdure._store import FrameRow, OldReader, Store, TaskRow
+from perdure._store import FrameRow, MigrationRow, OldReader, Store, TaskRow
 from perdure._tasks.state import snapshots
 from perdure._tasks.task_walk import every_task, has_functions, outline
 from perdure._tasks.upkeep import audit, gc, rotation
@@ -34,7 +34,7 @@ Level = Literal["ok", "note", "problem"]
 
 LITTLE_SPACE, HARDLY_ANY_SPACE = 1_000_000_000, 100_000_000
 LARGE_WAL = 64_000_000
-# Clocks of two machines differ by less; more than that, and pauses end at the wrong time.
+# Clocks of two machines differ by less; with more than that, pauses end at the wrong time.
 CLOCK_TOLERANCE = timedelta(seconds=30)
 _RELEASED_MS = 1_735_689_600_000  # 2025; no store is older
 _EXTRAS = {"postgres": "psycopg", "rich": "rich", "keyring": "keyring"}
@@ -55,12 +55,13 @@ _UNCHECKED = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at: how it is, and what to do."""
+    """The result of one check, and what to do about it."""
 
     level: Level
     subject: str
     what: str
     do: str = ""
+    namespace: str | None = None  # whose tasks it is about; None: the store's as a whole; empty: not known
 
 
 async def examine(store: Store, *, tell: Tell | None = None) -> list[Finding]:
@@ -139,7 +140,7 @@ def _engine(store: Store) -> list[Finding]:
 
 
 def _readers(store: Store) -> list[Finding]:
-    """Who keeps what was deleted or overwritten from being tidied away."""
+    """The readers that keep deleted or overwritten data from being cleaned up."""
     find: Callable[[], list[OldReader]] = getattr(store.engine, "old_readers", list)
     return [Finding("note", "readers", f"{found.who} {found.what}", found.do) for found in find()]
 
@@ -172,9 +173,9 @@ def _free_bytes(folder: Path) -> int:
 
 
 async def _schema(store: Store) -> AsyncIterator[Finding]:
-    rows = await store.query("read_migrations")
+    rows = await store.rows(MigrationRow, "read_migrations")
     if rows:
-        yield Finding("ok", "schema", f"{len(rows)} migrations, the last is {rows[-1][0]}")
+        yield Finding("ok", "schema", f"{len(rows)} migrations, the last is {rows[-1].name}")
 
 
 async def _clock(store: Store) -> Finding:
@@ -214,7 +215,7 @@ async def _states(store: Store, steps: Steps) -> AsyncIterator[Finding]:
         try:
             rows, damaged = await _damaged(store, row)
         except KeyMissing:
-            sealed += 1  # whose key it is, is told under keys
+            sealed += 1  # the owner of the key is told under keys
             steps.take("checkpoints", row.id)
             continue
         tasks, checkpoints = tasks + 1, checkpoints + len(rows)
@@ -233,8 +234,8 @@ async def _damaged(store: Store, row: TaskRow) -> tuple[list[FrameRow], dict[int
     rows = await outline(store, row.uid)
     damaged: dict[int, str] = {}
     if row.state_seq not in {frame.seq for frame in rows}:
-        now = await store.query("get_task_by_uid", uid=row.uid)
-        if now and TaskRow(*now[0]).state_seq == row.state_seq:
+        now = await store.row(TaskRow, "get_task_by_uid", uid=row.uid)
+        if now is not None and now.state_seq == row.state_seq:
             damaged[row.state_seq] = "it is the state, and is not there"
     before: tuple[int, bytes | None] = (-1, None)
     for frame in rows:
@@ -255,7 +256,7 @@ async def _damaged(store: Store, row: TaskRow) -> tuple[list[FrameRow], dict[int
 
 async def _extend(store: Store, uid: str, frame: FrameRow, before: bytes) -> bytes | None:
     """A delta on the snapshot just read; None when it has to be read from its keyframe after all."""
-    found = [FrameRow(*row) for row in await store.query("read_frame", uid=uid, target=frame.seq)]
+    found = await store.rows(FrameRow, "read_frame", uid=uid, target=frame.seq)
     if not found or found[0].base != frame.base:
         return None
     try:
@@ -271,14 +272,16 @@ def _about_damage(row: TaskRow, rows: list[FrameRow], damaged: dict[int, str]) -
     what = f"{len(damaged)} of {len(rows)} checkpoints cannot be read: {named}"
     known_bad = {frame.seq for frame in rows if not frame.valid}
     if not usable:
-        return Finding("problem", f"task {row.id}", f"{what}; no good one is left", "restore the store from a backup")
+        do = "restore the store from a backup"
+        return Finding("problem", f"task {row.id}", f"{what}; no good one is left", do, row.namespace)
     if row.state_seq in damaged:
         do = f"its next attempt goes on from checkpoint {usable[-1]}, the newest good one"
         if row.status in FINISHED:
             do = f"checkpoint {usable[-1]} is the newest good one: `perdure fork {row.id}` begins there"
-        return Finding("problem", f"task {row.id}", what, do)
+        return Finding("problem", f"task {row.id}", what, do, row.namespace)
     level: Level = "note" if set(damaged) <= known_bad else "problem"
-    return Finding(level, f"task {row.id}", f"{what}; its state is good", "nothing: they are never resumed from")
+    do = "nothing: they are never resumed from"
+    return Finding(level, f"task {row.id}", f"{what}; its state is good", do, row.namespace)
 
 
 async def _records(store: Store, steps: Steps) -> AsyncIterator[Finding]:
@@ -286,10 +289,10 @@ async def _records(store: Store, steps: Steps) -> AsyncIterator[Finding]:
     named = {row.uid: row async for row in every_task(store, None)}
     first: dict[str, int] = {}  # the first damaged entry of a task's journal
     is_whole = True
-    async for record, why in rotation.unreadable(store, steps):
+    async for uid, record, why in rotation.unreadable(store, steps):
         is_whole = False
         kind, _, place = record.partition(" ")
-        uid, *parts = place.split(".")
+        _, *parts = place.split(".")
         row = named.get(uid)
         subject = "records" if row is None else f"task {row.id}"
         do = "restore it from a backup of the store"
@@ -297,7 +300,8 @@ async def _records(store: Store, steps: Steps) -> AsyncIterator[Finding]:
             do = JournalDamaged(row.id, first.setdefault(uid, int(parts[1])), why).do
         elif kind == "entry" and row is not None:
             do = "nothing: the task has gone on from another line of its journal"
-        yield Finding("problem", subject, f"{record} cannot be read: {why}", do)
+        namespace = "" if row is None else row.namespace
+        yield Finding("problem", subject, f"{record} cannot be read: {why}", do, namespace)
     if is_whole:
         yield Finding("ok", "records", "all that can be opened here can be read")
 
@@ -307,16 +311,17 @@ async def _journals(store: Store, steps: Steps) -> AsyncIterator[Finding]:
     if not await has_functions(store):
         return
     lines: dict[tuple[str, int], list[int]] = {}
-    ends: dict[tuple[str, int], int] = {}  # read first: meanwhile there may be more
+    ends: dict[tuple[str, int], int] = {}  # read first: more can be added meanwhile
     is_whole = True
     async for task in every_task(store, None):
         for *_, line, position in await store.query("get_call", uid=task.uid):
             if line > task.line or (0 < line < task.line and not await _has_entries(store, task)):
-                now = TaskRow(*(await store.query("get_task_by_uid", uid=task.uid))[0])
+                (now,) = await store.rows(TaskRow, "get_task_by_uid", uid=task.uid)
                 if now.line == task.line:
                     is_whole = False
                     what = f"its row says that it is on line {task.line:,} of its journal, which ends on line {line:,}"
-                    yield Finding("problem", f"task {task.id}", what, "restore the store from a backup")
+                    do = "restore the store from a backup"
+                    yield Finding("problem", f"task {task.id}", what, do, task.namespace)
             if position:
                 ends[task.uid, line], lines[task.uid, line] = position, []
         steps.take("journals", task.id)
@@ -330,7 +335,8 @@ async def _journals(store: Store, steps: Steps) -> AsyncIterator[Finding]:
                 continue  # its task was deleted while we were reading
             is_whole = False
             what = f"entries {_some([str(position) for position in positions])} of line {line} of {uid} have no journal"
-            yield Finding("problem", "journals", what, "restore the store from a backup: a task lacks these entries")
+            do = "restore the store from a backup: a task lacks these entries"
+            yield Finding("problem", "journals", what, do, "" if row is None else row.namespace)
             continue
         if positions == list(range(1, len(positions) + 1)) and len(positions) >= least:
             continue
@@ -338,7 +344,7 @@ async def _journals(store: Store, steps: Steps) -> AsyncIterator[Finding]:
             is_whole = False
             damaged = JournalDamaged(row.id, position, why)
             do = damaged.do if line == row.line else "nothing: the task has gone on from another line of its journal"
-            yield Finding("problem", f"task {row.id}", damaged.what, do)
+            yield Finding("problem", f"task {row.id}", damaged.what, do, row.namespace)
     if is_whole:
         yield Finding("ok", "journals", f"{len(lines):,} have all of their entries")
 
@@ -368,23 +374,23 @@ async def _chains(store: Store, steps: Steps) -> AsyncIterator[Finding]:
         for broken in found.broken:
             is_whole = False
             do = f"compare with a backup; `perdure audit verify {broken.task_id}` checks it again"
-            yield Finding("problem", f"audit of {broken.task_id}", broken.problem, do)
+            yield Finding("problem", f"audit of {broken.task_id}", broken.problem, do, namespace)
         for unseen in found.unseen:
             if unseen != audit.WITHOUT_HEADS:
-                yield Finding("note", "audit", f"not seen: {unseen}")
+                yield Finding("note", "audit", f"not seen: {unseen}", namespace=namespace)
     if is_whole:
         yield Finding("ok", "audit", f"the chains of {events:,} events are whole")
 
 
 async def _workers(store: Store) -> AsyncIterator[Finding]:
     workers = await see_workers(store)
-    held: dict[Process, list[str]] = {}
+    held: dict[tuple[Process, str], list[str]] = {}
     for left in await left_by_the_dead(store):
-        held.setdefault(left.by.process, []).append(left.task_id)
-    for process, ids in held.items():
+        held.setdefault((left.by.process, left.namespace), []).append(left.task_id)
+    for (process, namespace), ids in held.items():
         what = f"pid {process.pid} on {process.host} has died and holds {_some(ids)}"
-        do = "nothing: whoever opens the task next, or a worker, takes it over at once"
-        yield Finding("note", "workers", what, do)
+        do = "nothing: a worker, or the next process that opens the task, takes it over at once"
+        yield Finding("note", "workers", what, do, namespace)
     idle = sum(worker.is_dead and not worker.leases for worker in workers)
     if idle:
         yield Finding("note", "workers", f"{idle} rows of dead processes", "`perdure gc` removes them")

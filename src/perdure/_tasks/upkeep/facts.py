@@ -1,4 +1,4 @@
-"""What can be told of a store at a glance: where it lies, how large it is, what it is sealed with."""
+"""The facts of a store at a glance: where it is, how large it is, which keys seal it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class StoreFacts(Struct, frozen=True, kw_only=True):
     migrations: int
     last_migration: str
     keys: Sequence[str]  # ids of the keys that open records here
-    sealing_key: str | None  # the one that seals new records; None: they are not sealed
+    sealing_key: str | None  # the key that seals new records; None: they are not sealed
 
 
 async def store_facts(store: Store) -> StoreFacts:

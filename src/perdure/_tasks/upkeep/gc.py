@@ -1,15 +1,15 @@
-"""Remove what nobody needs any more, beside tasks that go on.
+"""Remove data that is no longer needed, while tasks are running.
 
-Four kinds of things go: checkpoints past a policy's limits, finished tasks past their time (a tombstone
-stays), chunks whose row never came, and the rows of processes that are proven dead. Every removal is a verb
-with its condition inside: when a live attempt, a pin or another gc was quicker, the verb changes nothing and
-the thing stays until the next time.
+Four kinds of data are removed: checkpoints past a policy's limits, finished tasks past their time (a tombstone stays),
+chunks whose row was never written, and the rows of processes that are proven dead. Every removal is a verb with its
+condition inside: if a live attempt, a pin or another gc was first, the verb changes nothing, and the data stays until
+the next time.
 
-Why a writer beside us cannot be harmed: a checkpoint is inserted only while the one it builds on is the
-state, in the same transaction; and neither the state nor anything another one builds on is ever pruned. A
-checkpoint that stays is made a keyframe, read back and compared before its predecessors go.
+Why a concurrent writer cannot be harmed: a checkpoint is inserted only while the one it builds on is the state, in the
+same transaction; and the state is never pruned, nor is a checkpoint that another one builds on. A checkpoint that stays
+is made a keyframe, read back and compared before its predecessors are removed.
 
-Owns what goes and in which order. Which checkpoints may go is decided in retention.py.
+Owns what is removed and in which order. retention.py decides which checkpoints.
 """
 
 from __future__ import annotations
@@ -19,24 +19,25 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from perdure._ground import codec
 from perdure._ground import crash_points as crash
 from perdure._ground.bridge import Call
-from perdure._ground.codec import stored_json
+from perdure._ground.encoding import codec
+from perdure._ground.encoding.codec import stored_json
 from perdure._ground.ids import new_uid
 from perdure._model import FINISHED, Config, Pause, Plan, open_entry, starts_a_task
-from perdure._store import EventRow, FrameRow, Store, TaskRow, Write, apart
+from perdure._store import EndedWait, EventRow, FrameRow, Store, TaskRow, Write, apart
 from perdure._tasks.checkpoints import Policy, retention
 from perdure._tasks.state import snapshots
+from perdure._tasks.task_parts import is_part, parts_of
 from perdure._tasks.task_walk import SLICE, every_task, has_functions, has_memory, has_shelf, in_slices, outline
 from perdure._tasks.upkeep.dead_processes import see_workers
 from perdure._tasks.upkeep.steps import Steps, StopUpkeep, Tell
 from perdure._tasks.values import Shelf, drop_expired
 from perdure.errors import KeyMissing, NotFound, RecordDamaged
 
-# A chunk goes ahead of its row by milliseconds. After an hour its writer has died or was refused.
+# A chunk is written milliseconds before its row. After an hour its writer has died or was refused.
 ORPHANED_AFTER = timedelta(hours=1)
-# Less than this, or than a tenth of the store, is sooner filled again by what comes next.
+# Free space below this, or below a tenth of the store, will soon be used again.
 WORTH_SHRINKING = 1_000_000
 # The beginning of a uid that is time alone, to 8 ms.
 _TIME = 9
@@ -69,7 +70,7 @@ class HeldBack(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Report:
-    """What went; after a dry run, what would have gone."""
+    """What was removed; after a dry run, what would be."""
 
     dry_run: bool
     pruned: list[Pruned] = field(default_factory=list)
@@ -102,10 +103,10 @@ async def collect(
 ) -> Report:
     """Remove what the policy and the tasks' own configs no longer keep.
 
-    Without a policy nothing goes but what a task's config says, orphaned chunks and dead workers. What is
-    under way in other processes goes on; killed in the middle, it leaves a store that is whole. `shrink` gives
-    the space to the disk, for which writers wait; None does so when it is worth their while. `tell` hears of every
-    task, and stops the work by returning False (steps.py).
+    Without a policy, only what a task's config says, orphaned chunks and dead workers are removed. Work in other
+    processes continues. If gc is killed in the middle, the store stays whole. `shrink` returns free space to the disk,
+    for which writers wait; None does so when it is worth their while. `tell` is called for every task, and stops the
+    work by returning False (steps.py).
     """
     report = Report(dry_run=dry_run)
     try:
@@ -148,7 +149,7 @@ async def _prune_task(store: Store, row: TaskRow, policy: Policy, report: Report
         plan = retention.plan(rows, row.state_seq, own, store.clock.now_ms())
         if not plan.prune:
             return
-        # While its state cannot be read, every checkpoint may be the one that saves the task.
+        # While its state cannot be read, every checkpoint might save the task.
         await snapshots.materialise(store, row.uid, row.state_seq)
     except (KeyMissing, RecordDamaged, NotFound) as error:
         report.held_back.append(HeldBack(row.id, row.uid, error.what))
@@ -165,13 +166,13 @@ async def _prune_task(store: Store, row: TaskRow, policy: Policy, report: Report
 
 
 async def _rebase(store: Store, row: TaskRow, seq: int, report: Report) -> None:
-    """Make a checkpoint a keyframe, and see that it can be read as one. What it built on may go afterwards."""
+    """Make a checkpoint a keyframe, and check that it can be read as one. Its predecessor can be removed afterwards."""
     try:
         before, frame = await snapshots.materialise(store, row.uid, seq)
     except NotFound:
         return  # it went meanwhile
     except RecordDamaged as error:
-        # It stays a delta, so what it builds on is refused to prune: all stays as it is, for inspection.
+        # It stays a delta, so pruning its base is refused: everything stays as it is, for inspection.
         report.held_back.append(HeldBack(row.id, row.uid, error.what))
         return
     keyframe = snapshots.build(store, row.uid, before.raw, None)
@@ -227,8 +228,9 @@ async def _delete_finished(store: Store, policy: Policy, report: Report, steps: 
         if needed is None:
             return
         for row in old[at : at + SLICE]:
-            if row.uid not in needed and not (row.is_current and row.id in needed):
-                await _delete(store, row, report)
+            is_needed = row.uid in needed or (row.is_current and row.id in needed)
+            if not is_needed and not await is_part(store, row):
+                await _delete_whole(store, row, report)
             steps.take("finished tasks", row.id)
 
 
@@ -249,9 +251,9 @@ async def _needed_by_others(store: Store, report: Report) -> set[str] | None:
     needed: set[str] = set()
     if await has_functions(store):
         needed.update(uid for (uid,) in await store.query("read_children", namespace=store.namespace))
-        # A function may wait for several at once, and the task's own pause names only one of them.
-        asked = await store.query("due_after_tasks", namespace=store.namespace, limit=_ALL)
-        needed.update(uid for _, _, _, _, uid, _ in asked)
+        # A function can wait for several at once, and the task's own pause names only one of them.
+        asked = await store.rows(EndedWait, "due_after_tasks", namespace=store.namespace, limit=_ALL)
+        needed.update(wait.other_uid for wait in asked)
     if await has_shelf(store):
         try:
             schedules = await Shelf(store, "schedule", Plan).all(limit=_ALL)
@@ -274,13 +276,13 @@ async def _needed_by_others(store: Store, report: Report) -> set[str] | None:
 
 
 async def _children_of_the_original(store: Store, row: TaskRow) -> list[str]:
-    """The uids of tasks that were started by the task of which this one is a fork. Its journal names them, and it may
-    yet ask for their results; as their parent they know the original alone.
+    """The uids of tasks started by the source of this fork. The fork's journal names them, and it can still ask for
+    their results, although their recorded parent is the source.
 
     Raises:
         RecordDamaged, KeyMissing: they cannot be read.
     """
-    first = [EventRow(*event) for event in await store.query("read_events", uid=row.uid, after=0, limit=1)]
+    first = await store.rows(EventRow, "read_events", uid=row.uid, after=0, limit=1)
     if not first or "forked_from" not in (store.unseal(row.uid, "event", first[0].body) or {}):
         return []
     rows = await store.query("read_journal", uid=row.uid, line=row.line)
@@ -299,6 +301,17 @@ def _waits_for(store: Store, row: TaskRow) -> Iterator[str]:
         waits_for = store.unseal(row.uid, "pause", row.pause, Pause).payload.get("task")
         if waits_for is not None:
             yield waits_for
+
+
+async def _delete_whole(store: Store, row: TaskRow, report: Report) -> None:
+    """Delete a task with its hidden parts; leave it if one of them has not ended."""
+    parts = await parts_of(store, row.uid)
+    live = [part.id for part in parts if part.status not in FINISHED]
+    if live:
+        report.held_back.append(HeldBack(row.id, row.uid, f"its part {live[0]!r} has not ended"))
+        return
+    for one in [*parts, row]:
+        await _delete(store, one, report)
 
 
 async def _delete(store: Store, row: TaskRow, report: Report) -> None:
@@ -325,11 +338,12 @@ class Orphan(NamedTuple):
 
 
 async def find_orphans(store: Store) -> list[Orphan]:
-    """Chunks sent ahead an hour ago or longer, whose row cannot come any more."""
+    """Chunks written an hour ago or longer, whose row cannot follow any more."""
     before = new_uid(store.clock.now_ms() - ORPHANED_AFTER // timedelta(milliseconds=1))[:_TIME]
     found = []
     for uid, owner, count, size, worker, taken_at in await store.query("read_orphans", before=before):
-        # Whoever has had the lease since before they were sent may be their writer, asleep with its row in hand.
+        # A process that has held the lease since before they were written may be their writer, asleep before it writes
+        # the row.
         if worker is None or (taken_at is not None and owner[:_TIME] < new_uid(taken_at)[:_TIME]):
             found.append(Orphan(uid, owner, count, size))
     return found
@@ -352,7 +366,7 @@ async def _forget_dead_workers(store: Store, report: Report) -> None:
 
 
 def bytes_used(store: Store) -> Call[int]:
-    """How large the store is on its disk; 0 where that cannot be told."""
+    """The size of the store on its disk; 0 where that is unknown."""
     used: Callable[[], int] = getattr(store.engine, "bytes_used", lambda: 0)
     return Call(used)
 

@@ -1,11 +1,11 @@
 """Seal every record anew under the current key, so that an old key can be thrown away.
 
-Each record names its key in its header. Records under another key than the current one are opened and
-sealed again, a few at a time, beside tasks that go on: a record that was written meanwhile is left as it is
-and found again by the next walk. Stopped half-way, a store has records under both keys, and a later call
-goes on where this one ended. Digests of events are of their plain bodies, so the audit chain holds.
+Each record names its key in its header. Records under another key than the current one are opened and sealed again, a
+few at a time, while tasks run: a record written meanwhile is left as it is and found by the next walk. If it stops
+half-way, the store has records under both keys, and a later call continues where this one ended. Digests of events are
+of their plain bodies, so the audit chain holds.
 
-Owns the list of what is sealed. How is in perdure/_ground/envelope.py.
+Owns the list of sealed columns. perdure/_ground/secrets/envelope.py seals.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from perdure._ground import crash_points as crash
-from perdure._ground import envelope
 from perdure._ground.bridge import Call
-from perdure._store import EventRow, FrameRow, Row, Store, TaskRow, ValueRow, Write
+from perdure._ground.secrets import envelope
+from perdure._store import EventRow, FrameRow, MemoryRow, Row, Store, TaskRow, ValueRow, Write
 from perdure._tasks.state import snapshots
 from perdure._tasks.task_walk import PAGE, SLICE, has_functions, has_memory, has_shelf, has_webhooks, in_slices
 from perdure._tasks.upkeep.steps import NO_STEPS, Steps, StopUpkeep, Tell
@@ -25,7 +25,7 @@ from perdure._tasks.values import bound_to
 from perdure._tasks.webhooks import bound_to as hook_bound_to
 from perdure.errors import KeyMissing, RecordDamaged
 
-# How often the whole store is walked for records that were written under an old key meanwhile.
+# How often the whole store is walked for records written under an old key meanwhile.
 _WALKS = 3
 NO_KEY = ""  # in counts: records that are not sealed
 
@@ -35,19 +35,20 @@ _TASK_COLUMNS = ("config", "pause", "progress", "result", "error")
 class Stuck(NamedTuple):
     """A record that stays under its old key, and why."""
 
+    uid: str  # of the task, or what else owns it
     record: str
     why: str
 
 
 @dataclass(slots=True)
 class Rotation:
-    """What came of it: the old keys that no record names any more may go."""
+    """The result of a rotation. Old keys that no record names any more can be deleted."""
 
     key: str  # the current one; empty when records are no longer sealed
     resealed: int = 0
     in_use: dict[str, int] = field(default_factory=dict)
     stuck: list[Stuck] = field(default_factory=list)
-    stopped: bool = False  # by `tell`; what is left keeps its key, and a later run does the rest
+    stopped: bool = False  # by `tell`; the rest keeps its key until a later run
 
     @property
     def is_done(self) -> bool:
@@ -55,7 +56,7 @@ class Rotation:
 
 
 class _Sealed(NamedTuple):
-    """A record as its header shows it, and where it stands."""
+    """A record by its header, and its place in the store."""
 
     uid: str
     place: tuple[Any, ...]
@@ -63,7 +64,7 @@ class _Sealed(NamedTuple):
 
 
 async def keys_in_use(store: Store) -> dict[str, int]:
-    """How many records each key seals, in all namespaces; NO_KEY stands for those that are not sealed."""
+    """How many records each key seals, in all namespaces; NO_KEY counts those that are not sealed."""
     counts: dict[str, int] = {}
     for kind in await _kinds(store):
         async for found in _walk(store, kind):
@@ -77,8 +78,8 @@ async def keys_in_use(store: Store) -> dict[str, int]:
 async def rotate(store: Store, *, tell: Tell | None = None) -> Rotation:
     """Seal all records of all namespaces under the ring's current key, or under none if it has none.
 
-    What cannot be opened, because it is damaged or its key is not here, is named and left as it is. `tell` hears of
-    every page of records, and stops the work by returning False (steps.py).
+    A record that cannot be opened, because it is damaged or its key is not here, is named and left as it is. `tell` is
+    called for every page of records, and stops the work by returning False (steps.py).
     """
     target = store.ring.current.id if store.ring.current else NO_KEY
     rotation = Rotation(target)
@@ -101,8 +102,8 @@ async def _rotate(store: Store, rotation: Rotation, steps: Steps) -> None:
 
 
 async def unreadable(store: Store, steps: Steps = NO_STEPS) -> AsyncIterator[Stuck]:
-    """Each record that is damaged, in all namespaces, apart from checkpoints and events: doctor.py and audit.py
-    read those as a whole. What is sealed under a key that is not here cannot be told."""
+    """Each damaged record, in all namespaces, apart from checkpoints and events: doctor.py and audit.py read those as a
+    whole. Records sealed under a key that is not here cannot be checked."""
     for kind in await _kinds(store):
         if kind.name in ("checkpoint", "event"):
             continue
@@ -112,7 +113,7 @@ async def unreadable(store: Store, steps: Steps = NO_STEPS) -> AsyncIterator[Stu
             except KeyMissing:
                 continue
             except RecordDamaged as error:
-                yield Stuck(_name(kind, found), error.what)
+                yield Stuck(found.uid, _name(kind, found), error.what)
 
 
 async def places_of_entries(store: Store) -> AsyncIterator[tuple[str, int, int]]:
@@ -141,7 +142,7 @@ async def _reseal_all(store: Store, kind: _Kind, rotation: Rotation, steps: Step
         try:
             batch += await kind.reseal(store, found)
         except (KeyMissing, RecordDamaged) as error:
-            rotation.stuck.append(Stuck(_name(kind, found), error.what))
+            rotation.stuck.append(Stuck(found.uid, _name(kind, found), error.what))
         if len(batch) >= SLICE or sum(write.size for write in batch) > snapshots.CHUNK:
             rotation.resealed += await _commit(store, batch)
             batch = []
@@ -190,17 +191,16 @@ async def _walk(store: Store, kind: _Kind, steps: Steps = NO_STEPS) -> AsyncIter
 
 
 async def _reseal_task(store: Store, found: _Sealed) -> list[Write]:
-    rows = await store.query("get_task_by_uid", uid=found.uid)
-    old = {name: getattr(TaskRow(*row), name) for row in rows for name in _TASK_COLUMNS}
+    rows = await store.rows(TaskRow, "get_task_by_uid", uid=found.uid)
+    old = {name: getattr(row, name) for row in rows for name in _TASK_COLUMNS}
     return _columns(store, "reseal_task", found.uid, old)
 
 
 async def _reseal_checkpoint(store: Store, found: _Sealed) -> list[Write]:
     (seq,) = found.place
-    rows = await store.query("read_frame", uid=found.uid, target=seq)
-    if not rows:
+    row = await store.row(FrameRow, "read_frame", uid=found.uid, target=seq)
+    if row is None:
         return []
-    row = FrameRow(*rows[0])
     old = await snapshots.sealed_frame(store, found.uid, row)
     sealed = await Call(lambda: _again(store, found.uid, old))
     frame = snapshots._frame(store, sealed, row.size, 0, row.base, (0, 0, 0))
@@ -218,9 +218,8 @@ async def _reseal_checkpoint(store: Store, found: _Sealed) -> list[Write]:
 
 async def _reseal_event(store: Store, found: _Sealed) -> list[Write]:
     (number,) = found.place
-    rows = await store.query("read_events", uid=found.uid, after=number - 1, limit=1)
-    events = [event for row in rows if (event := EventRow(*row)).number == number]
-    old = {"body": events[0].body} if events else {}
+    event = await store.row(EventRow, "read_events", uid=found.uid, after=number - 1, limit=1)
+    old = {"body": event.body} if event is not None and event.number == number else {}
     return _columns(store, "reseal_event", found.uid, old, number=number)
 
 
@@ -249,18 +248,18 @@ async def _reseal_signal(store: Store, found: _Sealed) -> list[Write]:
 
 async def _reseal_value(store: Store, found: _Sealed) -> list[Write]:
     kind, key = found.place
-    rows = await store.query("get_value", uid=found.uid, kind=kind, key=key)
-    old = {"value": ValueRow(*rows[0]).value} if rows else {}
+    row = await store.row(ValueRow, "get_value", uid=found.uid, kind=kind, key=key)
+    old = {"value": row.value} if row is not None else {}
     return _columns(store, "reseal_value", found.uid, old, kind=kind, key=key)
 
 
 async def _reseal_memory(store: Store, found: _Sealed) -> list[Write]:
-    """Its uid is a namespace, and what it is bound to is said in memory_values.py."""
+    """Its uid is a namespace; memory_values.py says what it is bound to."""
     life, key = found.place
-    rows = await store.query("get_memory", namespace=found.uid, life=life, key=key)
-    if not rows:
+    row = await store.row(MemoryRow, "get_memory", namespace=found.uid, life=life, key=key)
+    if row is None:
         return []
-    old = rows[0][3]
+    old = row.value
     new = _again(store, bound_to(found.uid, key), old)
     return [_write(store, "reseal_memory", found.uid, {"life": life, "key": key, "value": new, "old_value": old})]
 
@@ -271,7 +270,7 @@ async def _reseal_webhook(store: Store, found: _Sealed) -> list[Write]:
     rows = await store.query("sealed_webhook", uid=found.uid, id=id)
     if not rows:
         return []
-    old = rows[0][0]
+    ((old,),) = rows
     new = _again(store, hook_bound_to(found.uid, id), old)
     return [_write(store, "reseal_webhook", found.uid, {"id": id, "record": new, "old_record": old})]
 

@@ -1,8 +1,8 @@
-"""Tell how far a long piece of upkeep has come, and stop it between two tasks.
+"""Report the progress of long upkeep, and stop it between two tasks.
 
-gc, doctor, audit, rotation and export run for minutes on a large store. Each takes `tell`, a function that is called
-after every task or page of records. When it returns False, the work stops there: what was done stays done, the store
-is whole, and a later run does the rest.
+gc, doctor, audit, rotation and export run for minutes on a large store. Each takes `tell`, a function called after
+every task or page of records. If it returns False, the work stops there: everything done stays done, the store is
+whole, and a later run does the rest.
 """
 
 from __future__ import annotations

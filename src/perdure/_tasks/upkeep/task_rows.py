@@ -1,10 +1,9 @@
 """The rows of a task as they travel to another store: one closed type for each table. Pure.
 
-Rows that come from outside are hostile until they have gone through `read_rows`: every column is there, has its type
-and lies in its range, every row belongs to the one task, and no checkpoint builds on a later one. What is not
-named here is refused, so that nothing else can come in beside it.
+Rows from outside are untrusted until they have passed `read_rows`: every column is present, has its type and is in its
+range, all rows belong to one task, and no checkpoint builds on a later one. Unknown columns are refused.
 
-Which rows there are is in transfer.py; what is in their payloads is checked where they are opened.
+transfer.py chooses the rows; payloads are checked where they are opened.
 """
 
 from __future__ import annotations
@@ -222,7 +221,7 @@ class TaskRows(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 
 
 class Departure(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
-    """How a task was before it left, as its last event says."""
+    """The state of a task before it left, as its last event says."""
 
     status: Status
     pause_reason: Reason | None
@@ -263,7 +262,7 @@ def read_rows(data: bytes, *, uid: str, id: str, namespace: str) -> dict[str, li
 
 
 def _check_task(rows: TaskRows, task: TaskColumns) -> None:
-    """What has a form of its own inside a text, and what would lead a reader in a circle."""
+    """Check the values with a form inside a text, and those that could lead a reader in a circle."""
     _read_json(task.tags, dict[str, str], "tags")
     _read_json(task.depends_on, list[Any], "depends_on")
     authors = {row.author for row in rows.checkpoints} | {row.author for row in rows.events}
@@ -279,7 +278,7 @@ def _check_task(rows: TaskRows, task: TaskColumns) -> None:
             raise ValueError("the first state builds on another")
 
 
-def _read_json(text: str, as_type: Any, what: str) -> None:
+def _read_json(text: str, as_type: object, what: str) -> None:
     try:
         msgspec.json.decode(text, type=as_type)
         json.loads(text)

@@ -1,7 +1,7 @@
 """A task on its way to another store: all its rows, as plain data, and the end it has here.
 
-A task that is moved ends here first (`leave`): its lease is gone, nobody can write for it or resume it. Only then are
-its rows given away, and whoever takes them in sets it going again. So whatever dies in between, it is never going on
+A task that is moved ends here first (`leave`): its lease is gone, so no attempt can write for it or resume it. Only
+then are its rows exported, and the importing store starts it again. So whichever process dies in between, it never runs
 in two places.
 
 Owns which rows belong to a task, and what becomes of them elsewhere. The file they travel in is in
@@ -18,12 +18,13 @@ from typing import Any
 
 import msgspec
 
-from perdure._ground import codec, envelope
 from perdure._ground.config import Address
+from perdure._ground.encoding import codec
 from perdure._ground.ids import check_id, new_uid
+from perdure._ground.secrets import envelope
 from perdure._model import FINISHED, GENESIS, Link, Pause, chain, make_pause
 from perdure._model import verify as walk
-from perdure._store import Store, share
+from perdure._store import EventRow, Store, TaskRow, share
 from perdure._tasks import leases
 from perdure._tasks.lifecycle import status_moves as moves
 from perdure._tasks.task import Task
@@ -49,7 +50,7 @@ async def leave(task: Task) -> None:
         InvalidTransition: it has ended otherwise.
     """
     while not await _try_to_leave(task):
-        pass  # somebody changed it meanwhile, which is looked at again
+        pass  # changed by another process meanwhile, so look again
 
 
 async def _try_to_leave(task: Task) -> bool:
@@ -60,7 +61,9 @@ async def _try_to_leave(task: Task) -> bool:
             return True
         raise InvalidTransition(task.id, row.status, "be moved", do="export it without --move: it goes on nowhere")
     if row.status == "running":
-        await leases.take(store, task.id, task.uid, task._agent)  # or somebody is at work, and we are told who
+        await leases.take(
+            store, task.id, task.uid, task._agent
+        )  # or another process is working on it, and the error says which
         row = await current_row(store, task.id, task.uid)
     before = {name: getattr(row, name) for name in _COLUMNS_OF_LIFE}
     hold = leases.held(store, task.uid)
@@ -82,7 +85,7 @@ async def dump(store: Store, uid: str) -> Rows:
     return rows
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     """The same on every engine: 1 for true, bytes in small letters."""
     if isinstance(value, bool):
         return int(value)
@@ -102,10 +105,10 @@ def shown(data: bytes) -> str:
 
 
 async def take_in(store: Store, rows: Rows, *, origin: Mapping[str, Any], paths: Mapping[str, str]) -> str:
-    """Make the task one of this store, in one write; its id. It goes on if it has left where it was.
+    """Import the task in one write; returns its id. It continues if it has left its former store.
 
-    A copy of a task that may still be going on elsewhere comes in paused: a person has to say that it is not. So does
-    one that `origin` does not call trusted: what it would do here, with the functions of here, nobody vouches for.
+    A copy of a task that may still be running elsewhere is imported paused: a person has to confirm that it is not. So
+    is a task whose `origin` is not trusted, because it would call functions of this machine.
 
     Raises:
         RecordDamaged, KeyMissing: its events are not what they were, or cannot be read; nothing was written.
@@ -125,7 +128,7 @@ async def take_in(store: Store, rows: Rows, *, origin: Mapping[str, Any], paths:
                 store, task, f"This is a copy. The task may still be going on on {where}: resume it only if it is not."
             )
         elif not origin.get("trusted", True):
-            _pause(store, task, f"Nobody signed the bundle it came by, from {where}: resume it only if you trust it.")
+            _pause(store, task, f"The bundle it came in, from {where}, is not signed: resume it only if you trust it.")
     _rebind(store, rows, task["namespace"])
     task.update(namespace=store.namespace, is_current=1, archived_at=None, updated_at=now, version=task["version"] + 1)
     for attempt in rows["attempts"]:
@@ -138,8 +141,8 @@ async def take_in(store: Store, rows: Rows, *, origin: Mapping[str, Any], paths:
     _add_event(store, rows, {**origin, "paths": dict(paths), "copy": left is None})
     params = {table: json.dumps(rows[table]) for table in TABLES}
     if await store.verb("import_task", uid, params, key=id) is None:
-        found = await store.query("get_task", namespace=store.namespace, id=id)
-        raise AlreadyExists(id, found[0][4] if found else "known by its uid")
+        there = await store.row(TaskRow, "get_task", namespace=store.namespace, id=id)
+        raise AlreadyExists(id, there.status if there is not None else "known by its uid")
     return str(id)
 
 
@@ -147,7 +150,7 @@ async def rehearse(store: Store, rows: Rows, *, origin: Mapping[str, Any], paths
     """Take the task into a store in memory and read it there as every listing does.
 
     Raises:
-        RecordDamaged: it could not be shown, and neither could others on the same page; nothing was written.
+        RecordDamaged: it could not be shown, and would hide others on the same page; nothing was written.
     """
     from perdure._tasks.tasks import Tasks
 
@@ -170,7 +173,7 @@ async def rehearse(store: Store, rows: Rows, *, origin: Mapping[str, Any], paths
 
 
 def check_history(store: Store, rows: Rows) -> Departure | None:
-    """Walk the task's chain of events; if it has left, how it was before it did.
+    """Walk the task's chain of events; if it has left, return its state before that.
 
     Raises:
         RecordDamaged: an event was changed, removed or added.
@@ -205,7 +208,7 @@ def _pause(store: Store, task: dict[str, Any], message: str) -> None:
 
 
 def _rebind(store: Store, rows: Rows, namespace: str) -> None:
-    """What memory layers keep is bound to its namespace: under another one it is sealed anew."""
+    """Values of memory layers are bound to their namespace: under another one they are sealed again."""
     for kept in rows["memory"]:
         old, new = bound_to(namespace, kept["key"]), bound_to(store.namespace, kept["key"])
         kept["namespace"] = store.namespace
@@ -235,12 +238,12 @@ def _add_event(store: Store, rows: Rows, data: Mapping[str, Any]) -> None:
 
 
 async def arrival(store: Store, uid: str) -> Mapping[str, Any] | None:
-    """What was said when the task last came in from another store; None if it never did."""
+    """The event data of the task's last import from another store; None if it was never imported."""
     found: Mapping[str, Any] | None = None
-    for row in await store.query("read_events", uid=uid, after=0, limit=1 << 31):
-        if row[2] == CAME:
+    for row in await store.rows(EventRow, "read_events", uid=uid, after=0, limit=1 << 31):
+        if row.kind == CAME:
             try:
-                found = store.unseal(uid, "event", row[4])
+                found = store.unseal(uid, "event", row.body)
             except (KeyMissing, RecordDamaged):
                 continue
     return found

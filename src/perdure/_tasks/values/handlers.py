@@ -1,8 +1,8 @@
-"""Who is told when something happens to a task: handlers, and how far each has been told.
+"""Handlers of task events, and how many events each one has been given.
 
-A handler is known by its name. What it has had of each task's events is kept in the store, so that it goes on after
-a restart where it was: each event at least once, a task's events in order. One worker at a time does the telling;
-its record says which. Anything that can be given events has the same shape, an outgoing webhook too.
+A handler is known by its name. Its position in each task's events is stored, so it continues after a restart: each
+event at least once, a task's events in order. One worker at a time delivers; its record says which. Everything that
+takes events has this shape, including outgoing webhooks.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EVERY = "*"
 
 
 class Handler(Struct, frozen=True):
-    """Somebody who is told of events of one kind (`*`: of all), and of pauses for one reason, if one is given."""
+    """A handler of events of one kind (`*`: of all), and of pauses for one reason, if one is given."""
 
     name: str
     event: str
@@ -101,7 +101,7 @@ def make_handler(function: Callable[[Event], Any], event: str, reason: str | Non
         do = f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(EVENT_NAMES)}, or '*' for all"
         raise InvalidInput(f"unknown event {event!r}", do=do)
     if reason is not None and reason not in REASONS:
-        raise InvalidInput(f"{reason!r} is no reason to pause", do=f"choose from {', '.join(REASONS)}")
+        raise InvalidInput(f"{reason!r} is not a reason to pause", do=f"choose from {', '.join(REASONS)}")
     if name.startswith("~"):
         raise InvalidInput(f"the name of a handler cannot begin with ~: {name!r}", do="choose another name=")
     called = name or f"{getattr(function, '__qualname__', type(function).__qualname__)}"
@@ -122,16 +122,15 @@ async def undelivered(store: Store, handler: str, *, since: int, ended_since: in
 async def events_after(
     store: Store, task: Undelivered, limit: int = 1000, *, has_to_be_whole: bool = True
 ) -> Sequence[Event]:
-    """The events a handler has not had. Unless they have to be whole, an event whose data cannot be read has none."""
-    rows = await store.query("read_events", uid=task.uid, after=task.had, limit=limit)
+    """The events a handler has not had. Unless whole events are required, one with unreadable data has no data."""
     events = []
-    for row in rows:
+    for row in await store.rows(EventRow, "read_events", uid=task.uid, after=task.had, limit=limit):
         try:
-            events.append(records.event(store, task.id, task.uid, EventRow(*row)))
+            events.append(records.event(store, task.id, task.uid, row))
         except (KeyMissing, RecordDamaged):
             if has_to_be_whole:
                 raise
-            events.append(records.event_without_data(task.id, EventRow(*row)))
+            events.append(records.event_without_data(task.id, row))
     return events
 
 

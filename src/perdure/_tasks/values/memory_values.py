@@ -1,9 +1,9 @@
-"""What memory layers and adapters keep in the app's own store, by key: sealed values with a version.
+"""Values that memory layers and adapters keep in the app's own store, by key: sealed, with a version.
 
-A write may name the version it was made for, and is refused when another came before it; and it may carry
-the fence of an attempt, and is refused when that attempt has lost its lease.
+A write can name the version it was made for, and is refused if another write was first. It can carry the fence of an
+attempt, and is refused if that attempt has lost its lease.
 
-Owns the table and its sealing. What layers make of it is in perdure/memory.
+Owns the table and its sealing. perdure/memory gives the values their meaning.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from perdure._store import Fence, Store
+from perdure._store import Fence, HolderRow, MemoryRow, Store, TaskRow
 from perdure._tasks.task_walk import in_slices
 from perdure.errors import InvalidInput, LeaseLost, RecordDamaged
 
@@ -20,7 +20,7 @@ MOST_KEY_BYTES = 1024
 _PAGE = 1000
 _KIND = "memory"
 _ALL = 2**62
-# Greater than every key: it is longer than a key may be.
+# Greater than every key: it is longer than the longest one.
 _LAST = "\U0010ffff" * (MOST_KEY_BYTES // 4 + 1)
 
 
@@ -38,7 +38,7 @@ class Stored(NamedTuple):
 
 
 class Change(NamedTuple):
-    """One of several writes that are made together; `is_kept` is False for a key that is to be forgotten."""
+    """One of several writes made together; `is_kept` is False for a key to delete."""
 
     key: str
     owner: str = ""
@@ -49,7 +49,7 @@ class Change(NamedTuple):
 
 
 def bound_to(namespace: str, key: str) -> str:
-    """What a sealed value is bound to, so that it cannot be passed off as another's."""
+    """The place a sealed value is bound to, so that it cannot be passed off as another's."""
     return f"{namespace}\0{key}"
 
 
@@ -71,22 +71,19 @@ def check_key(key: object) -> str:
 
 
 async def get(store: Store, key: str, *, life: str = "") -> Remembered | None:
-    """What is kept under a key, unless its time is over; `life` is the uid of a task that is history.
+    """The value under a key, unless it has expired; `life` is the uid of a task that is history.
 
     Raises:
         RecordDamaged, KeyMissing: there is a value, and it cannot be read; it is left as it is.
     """
-    rows = await store.query("get_memory", namespace=store.namespace, life=life, key=check_key(key))
-    if not rows:
+    row = await store.row(MemoryRow, "get_memory", namespace=store.namespace, life=life, key=check_key(key))
+    if row is None or (row.expires_at is not None and row.expires_at <= store.clock.now_ms()):
         return None
-    version, _, expires_at, sealed = rows[0]
-    if expires_at is not None and expires_at <= store.clock.now_ms():
-        return None
-    return Remembered(store.unseal(bound_to(store.namespace, key), _KIND, sealed), version)
+    return Remembered(store.unseal(bound_to(store.namespace, key), _KIND, row.value), row.version)
 
 
 async def get_many(store: Store, keys: Iterable[str]) -> list[Stored]:
-    """What is kept under these keys, in one query; a key that holds nothing is left out.
+    """The values under these keys, in one query; a key without a value is left out.
 
     Raises:
         RecordDamaged, KeyMissing: one of the values cannot be read.
@@ -124,11 +121,11 @@ def _stored(store: Store, rows: Iterable[Sequence[Any]]) -> list[Stored]:
 async def write(store: Store, changes: Sequence[Change], *, fence: Fence | None = None) -> list[int] | None:
     """Make all of these changes, or none when one of them is for a version that is not there any more.
 
-    Each one's version, of a forgotten key the one it had, 0 if it had none. Durable when this returns.
+    The version of each; for a deleted key its last one, 0 if it had none. Durable when this returns.
 
     Raises:
         NotStorable, TooLarge: nothing was written.
-        LeaseLost: the attempt whose fence this is may no longer write; nothing was written.
+        LeaseLost: the attempt with this fence has lost its lease; nothing was written.
     """
     if fence is not None:
         fence.check()
@@ -143,7 +140,7 @@ async def write(store: Store, changes: Sequence[Change], *, fence: Fence | None 
     params |= {"at": store.clock.now_ms(), "epoch": None, "worker": None}
     if fence is not None:
         params |= {"epoch": fence.epoch, "worker": fence.worker}
-    # Its place in the order of writes is that of its first key; a batch may be sent again, so no other is needed.
+    # Its place in the order of writes is that of its first key; a batch can be sent again, so no other is needed.
     key = min(change.key for change in changes)
     row_found = await store.verb("write_memory", fence.uid if fence is not None else "", params, key=key)
     if row_found is not None:
@@ -158,20 +155,20 @@ async def write(store: Store, changes: Sequence[Change], *, fence: Fence | None 
 
 async def damaged(store: Store, key: str) -> Remembered | None:
     """The bytes of a value that cannot be read, as they are; None when it can be, or there is none."""
-    rows = await store.query("get_memory", namespace=store.namespace, life="", key=check_key(key))
-    if not rows:
+    row = await store.row(MemoryRow, "get_memory", namespace=store.namespace, life="", key=check_key(key))
+    if row is None:
         return None
     try:
-        store.unseal(bound_to(store.namespace, key), _KIND, rows[0][3])
+        store.unseal(bound_to(store.namespace, key), _KIND, row.value)
     except RecordDamaged:
-        return Remembered(bytes(rows[0][3]), rows[0][0])
+        return Remembered(bytes(row.value), row.version)
     return None
 
 
 async def put(
     store: Store,
     key: str,
-    value: Any,
+    value: object,
     *,
     owner: str = "",
     seen: int | None = None,
@@ -182,7 +179,7 @@ async def put(
 
     Raises:
         NotStorable, TooLarge: nothing was written.
-        LeaseLost: the attempt whose fence this is may no longer write; nothing was written.
+        LeaseLost: the attempt with this fence has lost its lease; nothing was written.
     """
     if fence is not None:
         fence.check()
@@ -200,9 +197,9 @@ async def put(
 
 
 def put_params(
-    store: Store, key: str, value: Any, *, owner: str = "", seen: int | None = None, expires_at: int | None = None
+    store: Store, key: str, value: object, *, owner: str = "", seen: int | None = None, expires_at: int | None = None
 ) -> dict[str, Any]:
-    """What the verbs take that keep a value, but for the fence of an attempt.
+    """The parameters of the verbs that keep a value, except the fence of an attempt.
 
     Raises:
         InvalidInput, NotStorable, TooLarge: it cannot be kept.
@@ -219,12 +216,12 @@ def put_params(
 
 
 async def _is_held(store: Store, fence: Fence) -> bool:
-    rows = await store.query("read_holder", uid=fence.uid)
-    return bool(rows) and tuple(rows[0][:2]) == (fence.epoch, fence.worker)
+    holder = await store.row(HolderRow, "read_holder", uid=fence.uid)
+    return holder is not None and (holder.epoch, holder.worker) == (fence.epoch, fence.worker)
 
 
 async def keys(store: Store, prefix: str, *, life: str = "") -> list[str]:
-    """The keys that begin with this, in order; those whose time is over are left out."""
+    """The keys that begin with this prefix, in order, without expired ones."""
     now, found, first = store.clock.now_ms(), [], prefix
     while True:
         asked = {"namespace": store.namespace, "life": life, "first": first, "below": _after(prefix)}
@@ -240,7 +237,7 @@ def _after(prefix: str) -> str | None:
     for end in range(len(prefix) - 1, -1, -1):
         code = ord(prefix[end]) + 1
         if 0xD800 <= code <= 0xDFFF:
-            code = 0xE000  # surrogates are no characters
+            code = 0xE000  # surrogates are not characters
         if code <= 0x10FFFF:
             return prefix[:end] + chr(code)
     return None
@@ -263,12 +260,12 @@ async def drop_expired(store: Store, *, dry_run: bool = False) -> int:
 async def fence_of(store: Store, task_id: str, former: Fence | None = None) -> Fence | None:
     """The fence of this process's attempt at a task, also of one that has lost its lease; None without one.
 
-    `former` is the one that was found before; while it is in use, the store is not asked.
+    `former` is the one found before; while it is in use, the store is not asked.
     """
     if not store.presence.held:
         return None
     if former is not None and (known := store.presence.held.get(former.uid)) is not None and known.fence is former:
         return former
-    rows = await store.query("get_task", namespace=store.namespace, id=task_id)
-    hold = store.presence.held.get(rows[0][0]) if rows else None
+    row = await store.row(TaskRow, "get_task", namespace=store.namespace, id=task_id)
+    hold = store.presence.held.get(row.uid) if row is not None else None
     return hold.fence if hold is not None else None

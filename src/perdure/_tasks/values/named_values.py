@@ -1,8 +1,8 @@
 """Values under a name, kept beside tasks: schedules, triggers, events that came in, and a task's frames.
 
-A value belongs to a task or to a namespace, has a kind and a key, and counts its versions. It is changed only
-from the version that was read, so that of two who change it at once one is told to look again. `due_at` is when
-somebody should look at it; what that means is the kind's own business.
+A value belongs to a task or to a namespace, has a kind and a key, and counts its versions. It is changed only from the
+version that was read, so when two processes change it at once, one is told to look again. `due_at` is when a worker
+should look at it; each kind defines what that means.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
 
-from perdure._ground.codec import stored_json
+from perdure._ground.encoding.codec import stored_json
 from perdure._store import Store, ValueRow
 
 T = TypeVar("T")
@@ -40,24 +40,24 @@ class Shelf(Generic[T]):
         self._place = task[0] if task else f"~{kind}"
 
     async def get(self, key: str) -> Kept[T] | None:
-        rows = await self._store.query("get_value", uid=self._owner, kind=self._kind, key=key)
-        return self._kept(ValueRow(*rows[0])) if rows else None
+        row = await self._store.row(ValueRow, "get_value", uid=self._owner, kind=self._kind, key=key)
+        return self._kept(row) if row is not None else None
 
     async def all(self, *, after: str = "", limit: int = 10_000) -> list[Kept[T]]:
-        rows = await self._store.query("list_values", uid=self._owner, kind=self._kind, after=after, limit=limit)
-        return [self._kept(ValueRow(*row)) for row in rows]
+        asked = {"uid": self._owner, "kind": self._kind, "after": after, "limit": limit}
+        return [self._kept(row) for row in await self._store.rows(ValueRow, "list_values", **asked)]
 
     async def due(self, by_ms: int, *, limit: int = 100) -> list[Kept[T]]:
-        """Those whose moment has come, the longest due first."""
-        rows = await self._store.query("due_values", uid=self._owner, kind=self._kind, by=by_ms, limit=limit)
-        return [self._kept(ValueRow(*row)) for row in rows]
+        """The values that are due, longest due first."""
+        asked = {"uid": self._owner, "kind": self._kind, "by": by_ms, "limit": limit}
+        return [self._kept(row) for row in await self._store.rows(ValueRow, "due_values", **asked)]
 
     async def add(self, key: str, value: T, *, due_at: int | None = None) -> bool:
         """Keep it under a new key; False when the key is taken. Durable when this returns."""
         return await self._write("add_value", key, self._columns(value, due_at)) is not None
 
     async def change(self, kept: Kept[Any], value: T, *, due_at: int | None = None) -> bool:
-        """Put another value in its place; False when somebody else has changed it since it was read."""
+        """Replace the value; False if another process has changed it since it was read."""
         columns = {**self._columns(value, due_at), "version": kept.version}
         return await self._write("change_value", kept.key, columns) is not None
 
@@ -65,7 +65,7 @@ class Shelf(Generic[T]):
         return await self._write("drop_value", kept.key, {"version": kept.version}) is not None
 
     async def update(self, key: str, make: Callable[[T | None], tuple[T, int | None]]) -> T:
-        """Change a value by what it is now, however many others do so too. `make` may be called again."""
+        """Change a value based on its present content, however many others do so too. `make` can be called again."""
         while True:
             kept = await self.get(key)
             value, due_at = make(kept.value if kept else None)

@@ -18,7 +18,7 @@ _KEY = "stack"
 
 
 class TaskFrames:
-    """What a task was thinking about when it was interrupted. Control verbs: they need no lease.
+    """The lines of thought a task was in when it was interrupted. Control verbs: they need no lease.
 
     Each is durable when it returns. Doing one again that was cut off is harmless, as frames have names.
     """
@@ -37,11 +37,11 @@ class TaskFrames:
         because: str = "",
         expires: Duration | None = "1d",
     ) -> Frame:
-        """Set a line of thought aside, with what is done of it and what comes next.
+        """Set a line of thought aside, with the steps done and the steps to come.
 
         Raises:
-            Conflict: as many as may be are set aside already; nothing was written.
-            InvalidInput: it has no goal, or is too long.
+            Conflict: the stack is full; nothing was written.
+            InvalidInput: the goal is missing, or the frame is too long.
         """
         check_id(name, "frame's name")
         check_frame(goal, done, next)
@@ -67,15 +67,15 @@ class TaskFrames:
     async def resume(self, name: str | None = None) -> Frame | None:
         """Take up a frame again: the named one, or the newest. None when nothing is set aside.
 
-        `frame.announcement` says it: "back to X, step 4/6: …". It stays in sight until it is finished, or
-        something else is pushed or resumed, so that whoever goes on after a kill finds it too.
+        `frame.announcement` says it: "back to X, step 4/6: …". It stays visible until it is finished, or something else
+        is pushed or resumed, so the next attempt after a kill finds it too.
         """
         now = self._now()
         stack = await self._update(lambda stack: stack.resumed(name, now))
         return stack.frames[-1] if stack.frames else None
 
     async def finish(self, name: str) -> None:
-        """The line of thought has come to its end."""
+        """Finish the line of thought that was resumed."""
         await self.drop(name, why="finished")
 
     async def drop(self, name: str, *, why: str) -> None:
@@ -88,7 +88,7 @@ class TaskFrames:
         return list(reversed((await self._read()).frames))
 
     async def gone(self) -> Sequence[Gone]:
-        """The last few that nobody will come back to, and why; the newest first."""
+        """The last few frames that will not be resumed, and why; newest first."""
         return list(reversed((await self._read()).gone))
 
     async def _read(self) -> Frames:

@@ -1,4 +1,4 @@
-"""Outgoing webhooks: what is sent where, and what became of it. The sending is in perdure/_worker."""
+"""Outgoing webhooks: what is sent where, and the result. perdure/_worker sends."""
 
 from perdure._ground.lazy_door import lazy_door
 

@@ -14,11 +14,10 @@ from perdure._tasks.webhooks.hook import when
 
 DeliveryState = Literal["due", "delivered", "failed"]
 _BODY, _ANSWER = "hook body", "hook answer"
-MOST_ANSWER = 2048  # characters of an answer that are kept
 
 
 class TryOutcome(Struct, frozen=True):
-    """What came back from the newest try."""
+    """The receiver's answer to the newest try."""
 
     trouble: str  # why there is no good answer; empty after one
     answer: str  # its first 2 kB

@@ -49,10 +49,6 @@ class HookRecord(Struct, frozen=True, kw_only=True):
             return self.secret, self.former
         return (self.secret,)
 
-    @property
-    def has_filter(self) -> bool:
-        return bool(self.functions or self.agents or self.tags)
-
 
 class Webhook(Struct, frozen=True, kw_only=True):
     """A webhook, without its secrets."""
@@ -89,7 +85,7 @@ class MadeWebhook(Struct, frozen=True, kw_only=True):
 
 
 class Facts(Struct, frozen=True):
-    """What a filter looks at in a task."""
+    """The facts of a task that a filter looks at."""
 
     function: str | None
     agent: str
@@ -97,7 +93,7 @@ class Facts(Struct, frozen=True):
 
 
 def wants(record: HookRecord, name: str, reason: str | None, facts: Facts) -> bool:
-    """Whether this webhook is sent an event of this name. `reason` is that of a pause."""
+    """Whether this webhook wants an event of this name. `reason` is that of a pause."""
     if EVERY not in record.events and name not in record.events:
         return False
     if name == "task.paused" and record.reasons and reason not in record.reasons:

@@ -1,7 +1,7 @@
 """The body of a message: what happened to which task, and where to look. Pure.
 
-A message is thin. It names the task and the event, and leaves out what agents wrote (questions, errors, data of
-events) unless the webhook asks for data. Secrets are hidden either way.
+A message is thin. It names the task and the event, and leaves out text written by agents (questions, errors, data of
+events) unless the webhook asks for data. Secrets are hidden in both cases.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
+from perdure._ground.encoding.json_values import as_json
 from perdure._ground.ids import least_uid
-from perdure._ground.json_values import as_json
-from perdure._ground.known_secrets import redact_value
+from perdure._ground.secrets.known_secrets import redact_value
 from perdure._model import Event, event_name
 
 MOST = 20 * 1024  # bytes
@@ -37,7 +37,7 @@ def before_moment(ms: int) -> str:
 
 
 def body_of(event: Event, uid: str, status: str, *, with_data: bool) -> bytes:
-    """What a webhook is sent about an event of a task that has this status now."""
+    """The message body for an event of a task that has this status now."""
     name = event_name(event.kind)
     author = {key: event.author[key] for key in _TOLD_OF_AUTHOR if key in event.author}
     told: dict[str, Any] = {"number": event.number, "kind": name, "author": author}

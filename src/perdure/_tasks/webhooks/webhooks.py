@@ -3,12 +3,13 @@
     made = await app.webhooks.make("https://hooks.example.com/perdure", events=["task.paused", "task.failed"])
     print(made.secret)                    # shown this once; the receiver verifies messages with it
 
-Servers and workers send the messages (perdure/_worker/hook_sending.py). This module only writes and reads.
+Servers and workers send the messages (perdure/_worker/delivery/hook_sender.py). This module only writes and reads.
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -18,8 +19,8 @@ from msgspec.structs import replace
 
 from perdure._ground.bridge import Call
 from perdure._ground.clock import moment
-from perdure._ground.codec import stored_json
 from perdure._ground.durations import Duration, require_timedelta
+from perdure._ground.encoding.codec import stored_json
 from perdure._ground.ids import new_uid
 from perdure._ground.reach import Rules, Sender, new_secret
 from perdure._store import DeliveryRow, HookRow, Store
@@ -59,7 +60,7 @@ def open_record(store: Store, row: HookRow) -> HookRecord:
 
 
 def bound_to(namespace: str, id: str) -> str:
-    """What the sealed record of a webhook is bound to: moved to another place it cannot be opened."""
+    """The place a sealed webhook record is bound to: moved to another place it cannot be opened."""
     return f"webhook:{namespace}:{id}"
 
 
@@ -152,7 +153,7 @@ class Webhooks:
         description: str | UnsetType = UNSET,
         enabled: bool | UnsetType = UNSET,
     ) -> Webhook:
-        """Change what is given and leave the rest. Messages that wait are sent to the new address.
+        """Change the given settings and keep the rest. Waiting messages are sent to the new address.
 
         Raises:
             NotFound: the namespace has no such webhook.
@@ -240,8 +241,8 @@ class Webhooks:
         changed = await self._update(id, None, lambda record: replace(record, former=record.secret, **new))
         return MadeWebhook(webhook=changed, secret=secret)
 
-    async def test(self, id: str) -> Delivery:
-        """Queue a ping, which is sent like any message.
+    async def test(self, id: str, *, once: str | None = None) -> Delivery:
+        """Queue a ping, which is sent like any message. With `once`, a repeat finds the first one.
 
         Raises:
             NotFound: the namespace has no such webhook.
@@ -250,7 +251,7 @@ class Webhooks:
         kept = await self._kept(id)
         now = self._store.clock.now_ms()
         body = message.plain_body(hook.PING, moment(now), {"webhook": {"id": id}})
-        return await self._queue(kept, Message(_new_id(now), id, hook.PING, body))
+        return await self._queue(kept, Message(_new_id(now, once), id, hook.PING, body), once)
 
     async def deliveries(
         self, id: str, *, state: DeliveryState | None = None, before: str | None = None, limit: int = 50
@@ -274,8 +275,8 @@ class Webhooks:
         """
         return delivery.view(self._store, await self._row(id, message_id))
 
-    async def replay(self, id: str, message_id: str) -> Delivery:
-        """Queue the same body once more, under a new id.
+    async def replay(self, id: str, message_id: str, *, once: str | None = None) -> Delivery:
+        """Queue the same body once more, under a new id. With `once`, a repeat finds the first one.
 
         Raises:
             NotFound: the webhook has no such message.
@@ -283,10 +284,9 @@ class Webhooks:
         """
         kept, row = await self._kept(id), await self._row(id, message_id)
         body = delivery.body_of_row(self._store, row)
-        again = Message(
-            _new_id(self._store.clock.now_ms()), id, row.event, body, task_uid=row.task_uid, number=row.number
-        )
-        return await self._queue(kept, again)
+        new_id = _new_id(self._store.clock.now_ms(), once)
+        again = Message(new_id, id, row.event, body, task_uid=row.task_uid, number=row.number)
+        return await self._queue(kept, again, once)
 
     # ── inside ──────────────────────────────────────────────────────────────────────────────────
 
@@ -297,7 +297,11 @@ class Webhooks:
         """
         await Call(lambda: _run_apart(self._sender().check(url)))
 
-    async def _queue(self, kept: KeptHook, new: Message) -> Delivery:
+    async def _queue(self, kept: KeptHook, new: Message, once: str | None) -> Delivery:
+        if once is not None:
+            for sent in await self.deliveries(kept.id, limit=_MOST_LISTED):
+                if sent.id.endswith(_tail(once)):
+                    return sent
         if not kept.record.enabled:
             raise Conflict(
                 f"webhook {kept.id} is disabled: {kept.record.disabled_why}",
@@ -368,13 +372,20 @@ class Webhooks:
 
 
 def _run_apart(work: Coroutine[Any, Any, Any]) -> None:
-    """Run it on an event loop of its own: callers may be blocking code, or on a loop already."""
+    """Run it on a separate event loop: callers may be blocking code, or on a loop already."""
     with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, work).result()
 
 
-def _new_id(now_ms: int) -> str:
-    return f"{message.PREFIX}{new_uid(now_ms)}"
+def _new_id(now_ms: int, once: str | None) -> str:
+    """Begins with the moment; ends with what a repeat of the same request finds it by."""
+    uid = new_uid(now_ms)
+    return f"{message.PREFIX}{uid if once is None else uid[: -len(_tail(once))] + _tail(once)}"
+
+
+def _tail(once: str) -> str:
+    digits = "0123456789abcdefghijklmnopqrstuv"  # as uids are written
+    return "".join(digits[byte % len(digits)] for byte in hashlib.sha256(once.encode()).digest()[:12])
 
 
 def _columns(store: Store, id: str, record: HookRecord) -> dict[str, Any]:

@@ -17,10 +17,11 @@ __getattr__ = lazy_door(
             "patch_of",
             "since",
         ),
+        "completion": ("complete",),
         "command": ("Verb", "VerbGroup", "root"),
         "decisions": ("answer_decided",),
         "invocation": ("Invocation", "tell_warnings_safely"),
-        "loading": ("load_app", "load_function"),
+        "app_import": ("load_app", "load_function"),
     },
     modules=("error_output",),
 )

@@ -15,10 +15,11 @@ from perdure.cli.base.arguments import (
     patch_of,
     since,
 )
+from perdure.cli.base.completion import complete
 from perdure.cli.base.command import Verb, VerbGroup, root
 from perdure.cli.base.decisions import answer_decided
 from perdure.cli.base.invocation import Invocation, tell_warnings_safely
-from perdure.cli.base.loading import load_app, load_function
+from perdure.cli.base.app_import import load_app, load_function
 from perdure.cli.base import error_output
 __all__ = [
     "id_argument",
@@ -31,6 +32,7 @@ __all__ = [
     "parse_json",
     "patch_of",
     "since",
+    "complete",
     "Verb",
     "VerbGroup",
     "root",

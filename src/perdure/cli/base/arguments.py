@@ -6,6 +6,7 @@ Each parser is the `type=` of a click option. It raises a usage error that says 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
@@ -23,13 +24,22 @@ if TYPE_CHECKING:
 # ── JSON ─────────────────────────────────────────────────────────────────────────────────────────
 
 
+_PLAIN = re.compile(r"[\w.,:;!? /+-]{1,60}")
+
+
 def json_value(text: str) -> Any:
     """Parse JSON: the text itself, `@file`, or `-` for standard input."""
     content, where = _content(text)
     try:
         return parse_json(content)
     except ValueError as problem:
-        raise click.BadParameter(f"{where} is not JSON: {problem}") from None
+        raise click.BadParameter(f"{where} is not JSON: {problem}{_if_a_word(content)}") from None
+
+
+def _if_a_word(content: str | bytes) -> str:
+    """The advice to quote a plain text: most values that are not JSON are texts."""
+    text = content if isinstance(content, str) else ""
+    return f"; a text needs its own quotes: '{json.dumps(text, ensure_ascii=False)}'" if _PLAIN.fullmatch(text) else ""
 
 
 def json_object(text: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Any
 
@@ -192,8 +192,23 @@ def _print_version(context: click.Context, _: click.Parameter, wanted: bool) -> 
     if wanted and not context.resilient_parsing:
         import perdure
 
-        click.echo(f"perdure {perdure.__version__}")
+        click.echo(f"perdure {perdure.__version__} ({', '.join(_engines())})")
         context.exit()
+
+
+def _engines() -> Iterator[str]:
+    """The environment to name in a fault report, beside our version."""
+    import platform
+    from importlib.metadata import PackageNotFoundError, version
+
+    import apsw
+
+    yield f"SQLite {apsw.sqlite_lib_version()} of apsw {version('apsw')}"
+    try:
+        yield f"PostgreSQL by psycopg {version('psycopg')}"
+    except PackageNotFoundError:
+        yield "PostgreSQL not installed"
+    yield f"Python {platform.python_version()}"
 
 
 _EXIT_CODES = """\b
@@ -209,7 +224,12 @@ Exit codes: 0 ok, 1 task failed, 2 usage, 3 not found, 4 conflict or stale,
     epilog=_EXIT_CODES,
 )
 @click.option(
-    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Print the version."
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_version,
+    help="Print the versions of perdure, its engines and Python.",
 )
 @click.pass_context
 def root(context: click.Context) -> None:

@@ -46,7 +46,7 @@ def report(error: BaseException, args: Sequence[str]) -> int:
         traceback.print_exception(error)
     failure = explain(error, args)
     if wants_json(args):
-        from perdure._ground.json_values import as_json
+        from perdure._ground.encoding.json_values import as_json
 
         known = {"type": failure.type, "what": failure.what, "kept": failure.kept, "do": failure.do}
         text = as_json({"error": {**known, "exit_code": failure.exit_code, **failure.values}}, ascii=True)
@@ -100,7 +100,8 @@ def _help(args: Sequence[str], context: click.Context | None = None) -> str:
     path = context.command_path if context is not None else "perdure"
     if context is None:
         path = " ".join(["perdure", *(word for word in args[:1] if word.isidentifier())])
-    return f"`{path} --help` shows the arguments and options"
+    shown = "lists the commands" if path == "perdure" else "shows the arguments and options"
+    return f"`{path} --help` {shown}"
 
 
 def _sentence(text: str) -> str:

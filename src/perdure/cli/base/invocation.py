@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from perdure._ground import json_values as values
+from perdure._ground.encoding import json_values as values
 from perdure.cli.output import blocks as drawing
 
 if TYPE_CHECKING:

@@ -81,7 +81,7 @@ async def verify(call: Invocation, ids: tuple[str, ...], heads: dict[str, Any] |
 @click.pass_obj
 async def export(call: Invocation, out: str | None) -> None:
     """Write the head of every task's event chain as JSON. Keep it outside the store."""
-    from perdure._ground.json_values import as_json
+    from perdure._ground.encoding.json_values import as_json
     from perdure._tasks import export_heads
 
     if call.server is not None:

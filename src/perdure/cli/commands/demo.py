@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
+import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +16,7 @@ import click
 
 from perdure.cli.base import Invocation, Verb
 from perdure.cli.output import Cell, Piece, Table
+from perdure.errors import InvalidInput
 
 if TYPE_CHECKING:
     from perdure.demo import Proof
@@ -26,8 +30,13 @@ _COLOURS = {"note": "cyan", "bad": "red"}
     type=click.Choice(["postgres", "sqlite"]),
     help="The database that the agent migrates (default: postgres if its server is installed, else sqlite).",
 )
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Open the dashboard beside it. Enter begins the demo, and ends the dashboard after it.",
+)
 @click.pass_obj
-def command(call: Invocation, database: str | None) -> int:
+def command(call: Invocation, database: str | None, watch: bool) -> int:
     """Watch an agent being killed half-way and continuing.
 
     The agent clones a repository, installs it, starts a dev server, opens a shell that asks for a password, reads two
@@ -37,17 +46,43 @@ def command(call: Invocation, database: str | None) -> int:
     """
     from perdure.demo import perform, running_world, set_stage, traces_of_password
 
+    say = functools.partial(_say, call)
+    if shutil.which("git") is None:
+        raise InvalidInput(
+            "the agent of the demo clones a repository, and git is not installed",
+            kept="nothing was started",
+            do="install git, then run `perdure demo` again",
+        )
+
     with tempfile.TemporaryDirectory(prefix="perdure-demo-") as name, running_world() as world:
         folder = Path(name)
         store = f"sqlite://{folder}/store/perdure.db"
         with _database(call, folder, database) as dsn:
             stage = set_stage(folder / "work", store, world.address, dsn, size=20_000_000)
-            try:
-                proofs = perform(stage, world, lambda text, what: _say(call, text, what))
-                traces = traces_of_password(folder)
-            finally:
-                _end_keeper(store)
-        return _account(call, proofs, len(traces))
+            with _dashboard(store, stage.task) if watch else contextlib.nullcontext():
+                try:
+                    proofs = perform(stage, world, say)
+                    traces = traces_of_password(folder)
+                finally:
+                    _end_keeper(store)
+                code = _account(call, proofs, len(traces))
+        return code
+
+
+@contextlib.contextmanager
+def _dashboard(store: str, task: str) -> Iterator[None]:
+    """The dashboard, from before the first step until the person has seen enough."""
+    from perdure.demo import running_dashboard
+
+    with running_dashboard(store, opens=sys.stdin.isatty()) as link:
+        _wait_for_enter(f"the dashboard: {link}\nOpen it; the task is {task}. Enter begins the demo.")
+        yield
+        _wait_for_enter("The dashboard stays until you press Enter.")
+
+
+def _wait_for_enter(text: str) -> None:
+    click.echo(text, err=True)
+    sys.stdin.readline()
 
 
 @contextlib.contextmanager
@@ -58,7 +93,7 @@ def _database(call: Invocation, folder: Path, wanted: str | None) -> Iterator[st
 
         _say(call, "starting a PostgreSQL server for the demo", "note")
         with tempfile.TemporaryDirectory(prefix="perdure-demo-") as place:
-            Path(place).chmod(0o711)  # as root the server runs as somebody else, who must get in
+            Path(place).chmod(0o711)  # as root the server runs as another user, who must be able to enter
             with running_server(Path(place)) as address:
                 yield address
     else:

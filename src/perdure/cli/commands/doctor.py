@@ -64,7 +64,7 @@ async def _through_a_server(call: Invocation) -> list[Finding] | None:
         return None
     from perdure._tasks import Finding
 
-    return [Finding(one["level"], one["subject"], one["what"], one["do"]) for one in told["items"]]
+    return [Finding(**one) for one in told["items"]]
 
 
 async def _adopt(store: Store) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import click
 
-from perdure._ground.json_values import plain
+from perdure._ground.encoding.json_values import plain
 from perdure._model import INBOX_KINDS, InboxItem, InboxKind
 from perdure.cli.base import Invocation, Verb
 from perdure.cli.output import Cell, Table, line, words
@@ -42,7 +42,7 @@ async def command(
 def _table(items: Sequence[InboxItem], now: datetime) -> Table:
     rows = [
         (
-            Cell(item.task_id, "strong"),
+            Cell(f"{item.task_id} in {item.part_of}" if item.part_of else item.task_id, "strong"),
             item.kind,
             words.short(item.text or item.unreadable),
             words.age(item.asked_at, now),

@@ -31,7 +31,7 @@ def command() -> None:
 @click.pass_obj
 def generate(call: Invocation, key_id: str | None, out: str | None) -> None:
     """Generate a key. perdure prints it once and does not store it. Without it, the records it seals cannot be read."""
-    from perdure._ground import crypto
+    from perdure._ground.secrets import crypto
 
     text = crypto.generate(key_id)
     name = text.partition(":")[0]
@@ -104,7 +104,7 @@ async def rotate(call: Invocation, to_none: bool) -> None:
         raise click.UsageError("there is no key to seal records with: set PERDURE_KEY, or give --to-none")
     done = await reseal(store)
     left = {name: count for name, count in done.in_use.items() if name != done.key}
-    stuck = [stuck._asdict() for stuck in done.stuck]
+    stuck = [{"record": one.record, "why": one.why} for one in done.stuck]
     under = f"under {done.key}" if done.key else "unsealed"
     blocks: list[Line | Table] = [
         line(f"{done.resealed:,} records sealed again, {done.in_use.get(done.key, 0):,} {under}")

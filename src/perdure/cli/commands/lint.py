@@ -43,7 +43,11 @@ async def command(call: Invocation, paths: tuple[Path, ...], resume: str | None,
     for found in findings:
         blocks.append(line(Cell(found.rule, "failed"), " ", Cell(found.where, "strong"), f": {found.what}"))
         blocks.append(line(Cell("  do: ", "faint"), found.do))
-    blocks.append(line(f"{len(findings)} findings in {files} files and {tasks} tasks"))
+    blocks.append(line(f"{_of(len(findings), 'finding')} in {_of(files, 'file')} and {_of(tasks, 'task')}"))
     call.answer({"items": findings, "files": files, "tasks": tasks}, *blocks)
     if findings:
         raise click.exceptions.Exit(1)
+
+
+def _of(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"

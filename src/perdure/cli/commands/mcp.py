@@ -44,7 +44,7 @@ def install(call: Invocation, client: str, yes: bool, only_print: bool) -> None:
     """
     from perdure.mcp import plan_change
 
-    change = plan_change(client, _own_command(call), folder=Path.cwd(), home=Path.home())
+    change = plan_change(client, _own_command(call, client), folder=Path.cwd(), home=Path.home())
     if only_print:
         click.echo(change.after, nl=False)
         return
@@ -62,9 +62,19 @@ def install(call: Invocation, client: str, yes: bool, only_print: bool) -> None:
     call.note(f"restart {client}; its first call may be where_was_i")
 
 
-def _own_command(call: Invocation) -> list[str]:
-    """How to start this program: by name where a client finds it, else by its path."""
-    program = "perdure" if shutil.which("perdure") is not None else str(Path(sys.argv[0]).absolute())
+def _own_command(call: Invocation, client: str) -> list[str]:
+    """How to start this program: by name where a client finds it, else by its path.
+
+    A client that is not started from this virtual environment finds no name in it. The file of codex belongs to one
+    person, so it gets the path; those of a project are shared, so they keep the name.
+    """
+    found = shutil.which("perdure")
+    is_hidden = found is not None and sys.prefix != sys.base_prefix and Path(found).is_relative_to(sys.prefix)
+    program = "perdure" if found is not None else str(Path(sys.argv[0]).absolute())
+    if is_hidden and client == "codex":
+        program = str(found)
+    elif is_hidden:
+        call.note(f"perdure is in a virtual environment: start {client} from it, or write {found} as the command")
     url = call.store_url
     if not url:
         return [program, "mcp"]
@@ -73,7 +83,7 @@ def _own_command(call: Invocation) -> list[str]:
 
 def _agreed(call: Invocation, path: Path, after: str) -> bool:
     if sys.stdin is None or not sys.stdin.isatty():
-        raise click.UsageError("there is nobody to ask: --yes writes without asking, --print only shows it")
+        raise click.UsageError("cannot ask without a terminal: --yes writes without asking, --print only shows it")
     click.echo(f"{path} will say:\n\n{after}", err=True)
     return click.confirm("Write it?", err=True)
 

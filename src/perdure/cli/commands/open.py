@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from perdure._ground.json_values import plain
+from perdure._ground.encoding.json_values import plain
 from perdure.cli.base import Invocation, Verb, id_argument, json_option
 from perdure.cli.output import words
 

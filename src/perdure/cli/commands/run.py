@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from perdure._runtime import Command
 
 
-# How often the record is looked at before its outcome is left to whoever looks next.
+# How often the record is looked at before its outcome is left to the next process that looks.
 _LOOKS = 500
 
 

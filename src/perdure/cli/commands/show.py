@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from perdure._ground.json_values import plain
+from perdure._ground.encoding.json_values import plain
 from perdure._model import FINISHED, Attempt, Checkpoint, CheckpointInfo, Config, Event, Pause, Progress, TaskRecord
 from perdure._tasks import Question, Task, blockers, has_carried, questions_of, store_of
 from perdure.cli.base import Invocation, Verb, id_argument

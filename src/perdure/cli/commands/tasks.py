@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from perdure._ground.json_values import plain
+from perdure._ground.encoding.json_values import plain
 from perdure._model import REASONS, STATUSES, Situation, TaskRecord
 from perdure.cli.base import Invocation, Verb, pairs_option, since
 from perdure.cli.output import Cell, Table, View, bar, line, watch, words
@@ -24,7 +24,8 @@ from perdure.cli.output import Cell, Table, View, bar, line, watch, words
 @click.option(
     "--cursor", metavar="CURSOR", help="Start after the page that printed this cursor (default: the newest task)."
 )
-@click.option("--archived", is_flag=True, help="List archived tasks too.")
+@click.option("--archived", is_flag=True, help="Also list archived tasks.")
+@click.option("--hidden", is_flag=True, help="Also list tasks that are part of another one, such as tool calls.")
 @click.option("--watch", "is_watched", is_flag=True, help="Keep showing the list until Ctrl-C.")
 @click.pass_obj
 async def command(call: Invocation, /, is_watched: bool, **filters: Any) -> None:

@@ -84,7 +84,7 @@ def _supervise(
 ) -> int:
     import sys
 
-    from perdure._ground import json_values as values
+    from perdure._ground.encoding import json_values as values
     from perdure.cli.output import blocks as drawing
     from perdure.cli.processes import ServerCommand, Serving, Supervisor, worker_argv
     from perdure.server import has_uvicorn

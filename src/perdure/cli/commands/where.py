@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from perdure._ground import json_values as values
+from perdure._ground.encoding import json_values as values
 from perdure.cli.base import Invocation, Verb, id_argument
 from perdure.cli.output import Fields, words
 
@@ -41,7 +41,7 @@ async def command(call: Invocation, id: str) -> None:
 
 
 async def _through_a_server(call: Invocation, server: Transport, id: str) -> None:
-    """Where a task stands, as its server says."""
+    """The position of a task, from its server."""
     from perdure.client import address_of
 
     record = await (await call.tasks.handle(id)).record()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from perdure._ground.bridge import Nap
-from perdure._ground.json_values import plain
+from perdure._ground.encoding.json_values import plain
 from perdure.cli.base import Invocation, Verb, length
 from perdure.cli.output import Cell, Table, line, words
 

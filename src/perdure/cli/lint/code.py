@@ -14,12 +14,19 @@ _WITH_ID = {"run", "start", "open", "create", "memory", "runtime", "schedule"}
 # In the body of a durable function these return another value at each replay.
 _UNRECORDED = {
     "time.time": "recorded.now()",
+    "time.time_ns": "recorded.now()",
+    "date.today": "recorded.now()",
+    "datetime.date.today": "recorded.now()",
     "datetime.now": "recorded.now()",
     "datetime.datetime.now": "recorded.now()",
     "datetime.utcnow": "recorded.now()",
-    "random.random": "recorded.random()",
-    "random.randint": "recorded.random()",
-    "random.choice": "recorded.random()",
+    **{
+        f"random.{name}": "recorded.random()"
+        for name in ("random", "randint", "randrange", "choice", "choices", "sample", "shuffle", "uniform", "gauss")
+    },
+    "os.urandom": "recorded.uuid4()",
+    "secrets.token_hex": "recorded.uuid4()",
+    "secrets.token_urlsafe": "recorded.uuid4()",
     "uuid.uuid4": "recorded.uuid4()",
     "uuid4": "recorded.uuid4()",
 }

@@ -12,8 +12,8 @@ import unicodedata
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from perdure._ground.encoding.json_values import HIDDEN
 from perdure._ground.exception_text import in_one_line
-from perdure._ground.json_values import HIDDEN
 
 
 class Cell(NamedTuple):

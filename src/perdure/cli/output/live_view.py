@@ -10,8 +10,8 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from perdure._ground import json_values as values
 from perdure._ground.bridge import Nap
+from perdure._ground.encoding import json_values as values
 from perdure.cli.base import Invocation
 from perdure.cli.output import blocks as drawing
 

@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from perdure._ground.durations import shown_length
+from perdure._ground.encoding.json_values import as_json, iso, plain
 from perdure._ground.exception_text import in_one_line, without_breaks
-from perdure._ground.json_values import as_json, iso, plain
-from perdure._ground.known_secrets import redact
+from perdure._ground.secrets.known_secrets import redact
 from perdure.cli.output.blocks import Cell, Line, Piece, line
 
 if TYPE_CHECKING:

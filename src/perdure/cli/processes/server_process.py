@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from perdure._ground import json_values as values
+from perdure._ground.encoding import json_values as values
 from perdure._ground.ids import user_name
 from perdure.cli.base import Invocation
 from perdure.cli.output import safe
@@ -20,7 +20,9 @@ from perdure.server import (
     Listener,
     Route,
     RunningServers,
+    Server,
     Settings,
+    Vitals,
     bind,
     bind_unix,
     load_settings,
@@ -142,6 +144,8 @@ class Serving:
             running = RunningServers(desk.vault)
             name = await running.come(base)
             server.on_close(running.leave(name))
+            telling = asyncio.create_task(running.keep_telling(name, lambda: _vitals_of(server)))
+            server.on_close(_ended(telling))
             await serve(server, sockets, on_ready=lambda: self._say(base, f"{base}/link#{code}"))
         finally:
             await server.close()
@@ -169,6 +173,16 @@ class Serving:
             import webbrowser
 
             webbrowser.open(link)
+
+
+def _vitals_of(server: Server) -> Vitals:
+    seen = server.telemetry
+    return Vitals(seen.streams_refused, round(seen.held.longest, 3), seen.held.route, dict(seen.skews))
+
+
+async def _ended(work: asyncio.Task[None]) -> None:
+    work.cancel()
+    await asyncio.wait({work})
 
 
 def _with_port(settings: Settings, port: int) -> Settings:

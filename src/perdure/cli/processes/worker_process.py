@@ -9,10 +9,11 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
-from perdure._ground import json_values as values
+from perdure._ground.encoding import json_values as values
 from perdure._ground.exception_text import name_and_message
-from perdure._ground.known_secrets import redact
+from perdure._ground.secrets.known_secrets import redact
 from perdure._ground.traceback_text import trace_of
+from perdure._store import TaskRow
 from perdure._tasks import store_of
 from perdure.cli.base import Invocation
 from perdure.cli.output import blocks as drawing
@@ -102,10 +103,10 @@ class Teller:
         if claimed.task is not None and claimed.task.is_finished:
             return claimed.task.status
         try:
-            rows = await store_of(self._app.tasks).query("get_task_by_uid", uid=claimed.turn.uid)
+            row = await store_of(self._app.tasks).row(TaskRow, "get_task_by_uid", uid=claimed.turn.uid)
         except PerdureError:
             return "given back"
-        status = str(rows[0][4]) if rows else "gone"
+        status = row.status if row is not None else "gone"
         return "given back" if status == "running" else status
 
     def say_ready(self, settings: Settings) -> None:

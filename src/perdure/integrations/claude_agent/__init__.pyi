@@ -1,13 +1,21 @@
-"""Claude Agent SDK on perdure: session transcripts in a perdure store, for a resume on another host.
+"""Claude Agent SDK on perdure: sessions that another process, or another machine, carries on.
 
-from perdure.integrations.claude_agent import PerdureSessionStore
+    from perdure.integrations.claude_agent import DurableClaude
 
-options = ClaudeAgentOptions(session_store=PerdureSessionStore(app), session_store_flush="eager")
+    claude = DurableClaude(app, ClaudeAgentOptions(), tools={"shop": [pay]}, approve=["mcp__shop__pay"])
+
+    @durable
+    async def clerk(question: str) -> str:
+        return (await claude.run(question)).result or ""
+
+`PerdureSessionStore` alone keeps transcripts, for a program that runs the SDK by itself.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """
 
+from perdure.integrations.claude_agent.runner import DurableClaude
 from perdure.integrations.claude_agent.session_store import PerdureSessionStore
 __all__ = [
+    "DurableClaude",
     "PerdureSessionStore",
 ]

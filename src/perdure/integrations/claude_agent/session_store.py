@@ -24,6 +24,7 @@ from claude_agent_sdk.types import (
 )
 
 from perdure._ground.clock import from_environment
+from perdure._ground.encoding.key_parts import quoted, unquoted
 from perdure.errors import Conflict
 from perdure.types import Delete, Put
 
@@ -104,7 +105,7 @@ class PerdureSessionStore(SessionStore):
     async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
         prefix = _session(key["project_key"], key["session_id"])
         parts = {found.removeprefix(prefix).split("/")[0] for found in await self._storage.list(prefix)}
-        return sorted(_unquoted(part) for part in parts if part != _MAIN)
+        return sorted(unquoted(part) for part in parts if part != _MAIN)
 
     async def delete(self, key: SessionKey) -> None:
         """Remove a transcript; without a subpath the whole session."""
@@ -133,21 +134,17 @@ def _without(entries: list[SessionStoreEntry], known: set[str]) -> list[SessionS
 
 
 def _session(project: str, session: str) -> str:
-    return f"claude/{_quoted(project)}/e/{_quoted(session)}/"
+    return f"claude/{_part(project)}/e/{_part(session)}/"
 
 
 def _transcript(key: SessionKey) -> str:
     subpath = key.get("subpath")
-    return f"{_session(key['project_key'], key['session_id'])}{_MAIN if subpath is None else _quoted(subpath)}/"
+    return f"{_session(key['project_key'], key['session_id'])}{_MAIN if subpath is None else _part(subpath)}/"
 
 
 def _summary(project: str, session: str) -> str:
-    return f"claude/{_quoted(project)}/s/{_quoted(session)}"
+    return f"claude/{_part(project)}/s/{_part(session)}"
 
 
-def _quoted(text: str) -> str:
-    return text.replace("%", "%25").replace("/", "%2F").replace("-", "%2D")
-
-
-def _unquoted(text: str) -> str:
-    return text.replace("%2D", "-").replace("%2F", "/").replace("%25", "%")
+def _part(text: str) -> str:
+    return quoted(text, also="-")

@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.errors import GraphBubbleUp
-from langgraph.runtime import get_runtime
+from langgraph.runtime import ExecutionInfo, get_runtime
 
 from perdure import durable
 from perdure.errors import InvalidInput
-from perdure.integrations.langgraph.graph_attempts import Bubble, run_in_graph
-from perdure.integrations.langgraph.thread_keys import task_id_of
+from perdure.integrations.langgraph.graph_attempts import Bubble, part_of_thread, run_in_graph
+from perdure.integrations.langgraph.thread_lease import inner_app
 
 if TYPE_CHECKING:
     from perdure import Perdure
+    from perdure.sync import Perdure as BlockingPerdure
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -44,9 +45,11 @@ async def _run_node() -> tuple[str, bytes]:
 
 
 def durable_node(
-    app: Perdure, *, prefix: str = "lg"
+    app: Perdure | BlockingPerdure | None, *, prefix: str = "lg"
 ) -> Callable[[Callable[P, Awaitable[R]]], Callable[P, Awaitable[R]]]:
     """Make an async node durable: each execution of it is a task of its own, `lg:<thread>:<place in the graph>`.
+
+    Without an app (`None`) the node stays as it is: that switches durability off.
 
         @durable_node(app)
         async def pay(state: State) -> dict:
@@ -59,6 +62,10 @@ def durable_node(
     """
 
     def decorate(function: Callable[P, Awaitable[R]]) -> Callable[P, Awaitable[R]]:
+        if app is None:
+            return function
+        inner = inner_app(app)
+
         @functools.wraps(function)
         async def node(*args: P.args, **kwargs: P.kwargs) -> R:
             async def body() -> R:
@@ -67,7 +74,9 @@ def durable_node(
             def enter(bubble: Bubble) -> None:
                 _node.set(_Node(body, bubble))
 
-            typed = await run_in_graph(app, _task_id(prefix), _run_node, enter=enter)
+            info = _place()
+            part = part_of_thread(str(info.thread_id), info.checkpoint_ns, _name(function), prefix)
+            typed = await run_in_graph(inner, part, _run_node, enter=enter, is_retry=info.node_attempt > 1)
             result: R = _serde.loads_typed(typed)
             return result
 
@@ -76,10 +85,14 @@ def durable_node(
     return decorate
 
 
-def _task_id(prefix: str) -> str:
+def _name(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__name__", "node"))
+
+
+def _place() -> ExecutionInfo:
     info = get_runtime().execution_info
     if info is None or info.thread_id is None:
         raise InvalidInput(
             "a durable node needs a thread", do="compile the graph with a checkpointer and give it a thread_id"
         )
-    return task_id_of(f"{info.thread_id}:{info.checkpoint_ns}", prefix)
+    return info

@@ -127,14 +127,18 @@ class PerdureSaver(BaseCheckpointSaver[str]):
         """Store what a task of the graph wrote after a checkpoint. A write that is stored already stays as it is."""
         keys, ns, checkpoint_id = self._keys(_thread(config)), _namespace(config), get_checkpoint_id(config) or ""
         replace = all(channel in WRITES_IDX_MAP for channel, _ in writes)
-        changes: list[Put] = []
+        rows: dict[
+            str, Put
+        ] = {}  # LangGraph gives a special channel twice when a node is interrupted again: the last counts
         for number, (channel, value) in enumerate(writes):
             index = WRITES_IDX_MAP.get(channel, number)
             type_, data = self.serde.dumps_typed(value)
             row = {"task": task_id, "path": task_path, "index": index, "channel": channel, "type": type_, "data": data}
-            changes.append(Put(keys.write(ns, checkpoint_id, task_id, index), row, None if replace else 0))
-        if not changes:
+            key = keys.write(ns, checkpoint_id, task_id, index)
+            rows[key] = Put(key, row, None if replace else 0)
+        if not rows:
             return
+        changes = [*rows.values()]
         try:
             await self._storage.write(changes)
         except Conflict:
@@ -234,6 +238,9 @@ class PerdureSaver(BaseCheckpointSaver[str]):
         keys = self._keys(thread_id)
         await self._remove(await self._storage.list(keys.root))
         self._cache.forget(keys.task_id)
+        record = await self._app.tasks.get(keys.task_id, archived=True)
+        if record is not None and not any(attempt.ended_at is None for attempt in record.attempts):
+            await (await self._app.tasks.open(keys.task_id)).delete(force=True)  # with what its tools and nodes did
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         wanted = {str(run_id) for run_id in run_ids}

@@ -23,6 +23,7 @@ from langgraph.store.base import (
 )
 
 from perdure._ground.bridge import drive
+from perdure._ground.encoding.key_parts import quoted, unquoted
 from perdure.errors import InvalidInput
 from perdure.integrations.langgraph.thread_lease import inner_app
 from perdure.types import Delete, Put
@@ -34,14 +35,6 @@ if TYPE_CHECKING:
 _MOST_CHANGES = 500
 
 
-def _quoted(text: str) -> str:
-    return text.replace("%", "%25").replace("/", "%2F").replace("\0", "%00")
-
-
-def _unquoted(text: str) -> str:
-    return text.replace("%00", "\0").replace("%2F", "/").replace("%25", "%")
-
-
 class _Keys:
     """`<root>/n:<part>/n:<part>/k:<key>`: the keys of a namespace lie together, and its sub-namespaces too."""
 
@@ -49,14 +42,14 @@ class _Keys:
         self.root = f"{root}/"
 
     def below(self, namespace: Sequence[str]) -> str:
-        return self.root + "".join(f"n:{_quoted(part)}/" for part in namespace)
+        return self.root + "".join(f"n:{quoted(part)}/" for part in namespace)
 
     def of(self, namespace: Sequence[str], key: str) -> str:
-        return f"{self.below(namespace)}k:{_quoted(key)}"
+        return f"{self.below(namespace)}k:{quoted(key)}"
 
     def read(self, stored: str) -> tuple[tuple[str, ...], str]:
         *parts, key = stored.removeprefix(self.root).split("/")
-        return tuple(_unquoted(part[2:]) for part in parts), _unquoted(key[2:])
+        return tuple(unquoted(part[2:]) for part in parts), unquoted(key[2:])
 
 
 class PerdureStore(BaseStore):

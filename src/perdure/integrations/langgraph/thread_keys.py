@@ -11,9 +11,12 @@ from __future__ import annotations
 
 import hashlib
 
+from perdure._ground.encoding.key_parts import quoted
 from perdure._ground.ids import check_id
 from perdure.errors import InvalidId
+from perdure.memory import owner_prefix
 
+_LONGEST_NAME = 500
 _LONGEST = 180  # characters of a thread's id that become part of the task's
 
 
@@ -29,9 +32,15 @@ def task_id_of(thread: str, prefix: str) -> str:
     return f"{prefix}:sha256-{hashlib.sha256(thread.encode('utf-8', 'surrogatepass')).hexdigest()}"
 
 
-def quoted(text: str) -> str:
-    """The text as one part of a key."""
-    safe = text.replace("%", "%25").replace("/", "%2F").replace("\0", "%00")
+def name_of(what: str, place: str, task_id: str) -> str:
+    """The name of a part of a thread; of one whose id is a digest, with the place in the graph that it stands for."""
+    name = what if place in task_id else f"{what} ({place})"
+    return name[:_LONGEST_NAME].encode("utf-8", "replace").decode().replace("\0", "�")
+
+
+def _part(text: str) -> str:
+    """The text as one part of a key; a long one by its digest."""
+    safe = quoted(text)
     return safe if len(safe) <= 200 and safe else f"%{_digest(text)}"
 
 
@@ -45,15 +54,14 @@ class ThreadKeys:
     def __init__(self, thread: str, prefix: str) -> None:
         self.thread = thread
         self.task_id = task_id_of(thread, prefix)
-        owner = self.task_id.replace("%", "%25").replace("/", "%2F")
-        self.root = f"execution/{owner}/lg/"
+        self.root = f"{owner_prefix('execution', self.task_id)}lg/"
 
     def checkpoints(self, ns: str | None = None) -> str:
         """What the keys of the checkpoints begin with: of one namespace, or of all."""
         return f"{self.root}c/" if ns is None else f"{self.root}c/{_namespace(ns)}/"
 
     def checkpoint(self, ns: str, checkpoint_id: str) -> str:
-        return self.checkpoints(ns) + quoted(checkpoint_id)
+        return self.checkpoints(ns) + _part(checkpoint_id)
 
     def values(self, ns: str) -> str:
         return f"{self.root}v/{_namespace(ns)}/"
@@ -62,16 +70,16 @@ class ThreadKeys:
         return f"{self.values(ns)}{_digest(channel)[:20]}/"
 
     def value(self, ns: str, channel: str, version: object) -> str:
-        return self.versions(ns, channel) + quoted(str(version))
+        return self.versions(ns, channel) + _part(str(version))
 
     def all_writes(self, ns: str) -> str:
         return f"{self.root}w/{_namespace(ns)}/"
 
     def writes(self, ns: str, checkpoint_id: str) -> str:
-        return f"{self.all_writes(ns)}{quoted(checkpoint_id)}/"
+        return f"{self.all_writes(ns)}{_part(checkpoint_id)}/"
 
     def write(self, ns: str, checkpoint_id: str, task_id: str, index: int) -> str:
-        return f"{self.writes(ns, checkpoint_id)}{quoted(task_id)}/{index}"
+        return f"{self.writes(ns, checkpoint_id)}{_part(task_id)}/{index}"
 
 
 def _namespace(ns: str) -> str:

@@ -28,7 +28,7 @@ class DurableModel(Model):
         async def ask() -> dict[str, Any]:
             return _as_data(await self.inner.get_response(*args, **kwargs))
 
-        return _from_data(await perdure.call(ask, name=_NAME))
+        return _from_data(await perdure.call(ask, name=_NAME, flush=True))
 
     async def stream_response(self, *args: Any, **kwargs: Any) -> AsyncIterator[TResponseStreamEvent]:
         """Events come live the first time, and at once in a replay. A stream that was cut off is asked again whole."""
@@ -42,7 +42,7 @@ class DurableModel(Model):
             data: list[Any] = _events.dump_python(seen, mode="json", exclude_unset=True)
             return data
 
-        call = asyncio.ensure_future(perdure.call(ask, name=f"{_NAME}.stream"))
+        call = asyncio.ensure_future(perdure.call(ask, name=f"{_NAME}.stream", flush=True))
         call.add_done_callback(lambda _: live.put_nowait(None))
         handed = 0
         try:

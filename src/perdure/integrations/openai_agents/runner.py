@@ -6,16 +6,28 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from agents import Agent, FunctionTool, Model, RunConfig, Runner, RunResult, RunResultStreaming
+from agents import (
+    Agent,
+    FunctionTool,
+    Handoff,
+    Model,
+    RunConfig,
+    RunContextWrapper,
+    Runner,
+    RunResult,
+    RunResultStreaming,
+)
 from agents.items import ToolApprovalItem
 from agents.memory import Session
 from agents.run_state import RunState
 
 import perdure
 from perdure import pause
+from perdure.integrations.openai_agents.mcp_servers import recorded_server
 from perdure.integrations.openai_agents.models import DurableProvider, recorded_model
 from perdure.integrations.openai_agents.session import RecordedSession
-from perdure.integrations.openai_agents.tools import How, recorded_tool
+from perdure.integrations.openai_agents.tools import recorded_tool
+from perdure.integrations.tool_options import How
 
 
 class DurableRunner:
@@ -79,8 +91,24 @@ def _recorded(agent: Agent[Any], how: Mapping[str, How], known: dict[int, Agent[
     ]
     if isinstance(agent.model, Model):
         copy.model = recorded_model(agent.model)
-    copy.handoffs = [_recorded(one, how, known) if isinstance(one, Agent) else one for one in agent.handoffs]
+    copy.handoffs = [
+        _recorded(one, how, known) if isinstance(one, Agent) else _recorded_handoff(one, how, known)
+        for one in agent.handoffs
+    ]
+    copy.mcp_servers = [recorded_server(server, how) for server in agent.mcp_servers]
     return copy
+
+
+def _recorded_handoff(
+    handoff: Handoff[Any, Any], how: Mapping[str, How], known: dict[int, Agent[Any]]
+) -> Handoff[Any, Any]:
+    """A handoff whose agent is recorded. What it does by itself, such as `on_handoff`, is not."""
+    invoke = handoff.on_invoke_handoff
+
+    async def hand_over(context: RunContextWrapper[Any], arguments: str) -> Any:
+        return _recorded(await invoke(context, arguments), how, known)
+
+    return dataclasses.replace(handoff, on_invoke_handoff=hand_over)
 
 
 async def _decided(result: RunResult) -> RunState[Any]:

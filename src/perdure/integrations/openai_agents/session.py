@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,14 +9,13 @@ from agents.items import TResponseInputItem
 from agents.memory import Session, SessionSettings
 
 import perdure
-from perdure.errors import Conflict, NoTask
-from perdure.types import Delete, Put
+from perdure._ground.encoding.key_parts import quoted
+from perdure.integrations.item_list import ItemList
 
 if TYPE_CHECKING:
     from perdure import Perdure
 
 R = TypeVar("R")
-_MOST_CHANGES = 500
 
 
 class PerdureSession:
@@ -25,56 +23,21 @@ class PerdureSession:
 
     def __init__(self, app: Perdure, session_id: str, *, session_settings: SessionSettings | None = None) -> None:
         self.session_id, self.session_settings = session_id, session_settings
-        quoted = session_id.replace("%", "%25").replace("/", "%2F")
-        self._storage, self._prefix = app.storage, f"openai-session/{quoted}/"
+        self._items = ItemList(app.storage, f"openai-session/{quoted(session_id)}/")
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        if limit is not None and limit <= 0:
-            return []
-        found = await self._storage.scan(self._prefix, limit=limit, reverse=True)
-        return [row.value["item"] for row in reversed(found)]
+        return await self._items.get(limit)
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
         """Add all of the items, or none. Repeated under the same key of an effect, it adds nothing."""
-        if not items:
-            return
-        key = _key()
-        while True:
-            newest = await self._storage.scan(self._prefix, limit=1, reverse=True)
-            if newest and newest[0].value["by"] == key:
-                return
-            first = int(newest[0].key.rsplit("/", 1)[1]) + 1 if newest else 0
-            rows = [
-                Put(f"{self._prefix}{number:012}", {"item": dict(item), "by": key}, 0)
-                for number, item in enumerate(items, first)
-            ]
-            try:
-                await self._storage.write(rows)
-            except Conflict:  # another process added first
-                continue
-            return
+        await self._items.add([dict(item) for item in items])
 
     async def pop_item(self) -> TResponseInputItem | None:
-        while newest := await self._storage.scan(self._prefix, limit=1, reverse=True):
-            try:
-                await self._storage.delete(newest[0].key, seen=newest[0].version)
-            except Conflict:
-                continue
-            item: TResponseInputItem = newest[0].value["item"]
-            return item
-        return None
+        item: TResponseInputItem | None = await self._items.pop()
+        return item
 
     async def clear_session(self) -> None:
-        keys = await self._storage.list(self._prefix)
-        for start in range(0, len(keys), _MOST_CHANGES):
-            await self._storage.write([Delete(key) for key in keys[start : start + _MOST_CHANGES]])
-
-
-def _key() -> str:
-    try:
-        return perdure.idempotency_key()
-    except NoTask:
-        return secrets.token_hex(12)
+        await self._items.clear()
 
 
 class RecordedSession:

@@ -10,17 +10,16 @@ import asyncio
 import dataclasses
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Literal, TypeAlias
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from agents import FunctionTool, RunContextWrapper, function_tool
 from agents.tool_context import ToolContext
 from pydantic_core import to_jsonable_python
 
 import perdure
-from perdure.errors import InvalidInput
+from perdure.integrations.tool_options import How, options_of
 
-How: TypeAlias = Literal["effect", "step", "plain"] | Mapping[str, Any]
 _MARK = "__perdure_tool__"
 
 
@@ -46,9 +45,7 @@ def durable_tool(function: Callable[..., Any] | None = None, /, *, how: How = "e
 
 def recorded(function: Callable[..., Any], name: str, how: How) -> Callable[..., Awaitable[Any]]:
     """The function with its calls recorded; its signature and docstring stay."""
-    options: dict[str, Any] = {"kind": how} if isinstance(how, str) else {"kind": "effect", **how}
-    if options["kind"] not in ("effect", "step", "plain"):
-        raise InvalidInput(f"tool {name!r} cannot be {options['kind']!r}", do="say 'effect', 'step' or 'plain'")
+    options = options_of(name, how)
     signature = inspect.signature(function)
 
     @functools.wraps(function)

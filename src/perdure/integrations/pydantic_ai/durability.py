@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import warnings
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime
@@ -22,6 +23,7 @@ from pydantic_ai.durable_exec import (
     ToolsetCallToolId,
     conversation_id_from_run_id,
 )
+from pydantic_ai.messages import ToolCallPart
 from pydantic_ai.models import Model
 from pydantic_ai.tools import (
     AgentDepsT,
@@ -49,6 +51,8 @@ class PerdureDurability(BaseDurabilityCapability[AgentDepsT]):
     tool       what a tool is when its metadata does not say: {"kind": "effect"} by default
     approvals  a tool that requires approval pauses the task; its question stands in the inbox
     limits     a rate limit of the provider pauses the task until the provider takes requests again
+    announce   called with a deferred tool call and the token by which its result is brought:
+               `perdure callback TOKEN --value …`, or POST /v1/callbacks/TOKEN
 
     A single tool is set by its metadata: `metadata={"perdure": {"kind": "step"}}` for a tool that only reads. Options
     of `@effect` stand beside it: {"kind": "effect", "keyed": True}.
@@ -73,11 +77,12 @@ class PerdureDurability(BaseDurabilityCapability[AgentDepsT]):
         tool: Unit | None = None,
         approvals: bool = True,
         limits: bool = True,
+        announce: Callable[[ToolCallPart, str], Awaitable[None]] | None = None,
     ) -> None:
         super().__init__(models=models, event_stream_handler=event_stream_handler, name=name)
-        self._model = {"kind": "step", **(model or {})}
+        self._model = {"kind": "step", "flush": True, **(model or {})}
         self._tool = {"kind": "effect", **(tool or {})}
-        self._approvals, self._limits = approvals, limits
+        self._approvals, self._limits, self._announce = approvals, limits, announce
         self._has_warned = False
 
     @property
@@ -133,9 +138,18 @@ class PerdureDurability(BaseDurabilityCapability[AgentDepsT]):
                 results.approvals[call.tool_call_id] = ToolDenied(no.comment or "A person rejected this call.")
             else:
                 results.approvals[call.tool_call_id] = ToolApproved()
-        for call in requests.calls:
-            results.calls[call.tool_call_id] = await pause.callback(f"{call.tool_name}({call.args_as_json_str()})")
+        brought = await asyncio.gather(*(self._bring(call) for call in requests.calls))
+        results.calls.update(zip((call.tool_call_id for call in requests.calls), brought, strict=True))
         return results
+
+    async def _bring(self, call: ToolCallPart) -> Any:
+        """The result of a deferred call, which another system or a person brings."""
+
+        async def announce(token: str) -> None:
+            if self._announce is not None:
+                await self._announce(call, token)
+
+        return await pause.callback(f"{call.tool_name}({call.args_as_json_str()})", announce=announce)
 
 
 class _Config(RoleBasedOperationConfig[dict[str, Any]]):

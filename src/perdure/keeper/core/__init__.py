@@ -5,16 +5,16 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "access": ("peer_of",),
+        "clients.access": ("peer_of",),
         "anchor_client": ("AnchorGone", "Anchored", "Exit", "NotHeld"),
-        "channel": ("Channel", "ChannelRefused", "TOKEN_FD"),
-        "connection": ("Connection",),
+        "clients.channel": ("Channel", "ChannelRefused", "TOKEN_FD"),
+        "clients.connection": ("Connection",),
         "file_bells": ("Bells",),
         "finished_tasks": ("Finished",),
         "handlers": ("IN_EVERY_VERSION", "QUESTIONS", "who_writes"),
         "home": ("Home",),
         "limits": ("Limits",),
-        "listener": ("Door",),
+        "clients.listener": ("Door",),
         "records": ("Records",),
         "unit_kinds": (
             "Answer",
@@ -30,7 +30,7 @@ __getattr__ = lazy_door(
             "all_kinds",
         ),
         "units": ("Registry", "Unit", "is_uid", "shortened"),
-        "wire": (
+        "clients.wire": (
             "AT_ONCE",
             "BadFrame",
             "Decoder",
@@ -45,7 +45,7 @@ __getattr__ = lazy_door(
             "receive",
             "send",
         ),
-        "write_labels": ("Labels",),
+        "clients.write_labels": ("Labels",),
     },
-    modules=("access", "log", "records", "untrusted", "wire"),
+    modules=("clients.access", "log", "records", "untrusted", "clients.wire"),
 )

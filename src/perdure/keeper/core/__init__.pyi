@@ -3,16 +3,16 @@
 Written by tools/make_doors.py from the table in __init__.py.
 """
 
-from perdure.keeper.core.access import peer_of
+from perdure.keeper.core.clients.access import peer_of
 from perdure.keeper.core.anchor_client import AnchorGone, Anchored, Exit, NotHeld
-from perdure.keeper.core.channel import Channel, ChannelRefused, TOKEN_FD
-from perdure.keeper.core.connection import Connection
+from perdure.keeper.core.clients.channel import Channel, ChannelRefused, TOKEN_FD
+from perdure.keeper.core.clients.connection import Connection
 from perdure.keeper.core.file_bells import Bells
 from perdure.keeper.core.finished_tasks import Finished
 from perdure.keeper.core.handlers import IN_EVERY_VERSION, QUESTIONS, who_writes
 from perdure.keeper.core.home import Home
 from perdure.keeper.core.limits import Limits
-from perdure.keeper.core.listener import Door
+from perdure.keeper.core.clients.listener import Door
 from perdure.keeper.core.records import Records
 from perdure.keeper.core.unit_kinds import (
     Answer,
@@ -28,7 +28,7 @@ from perdure.keeper.core.unit_kinds import (
     all_kinds,
 )
 from perdure.keeper.core.units import Registry, Unit, is_uid, shortened
-from perdure.keeper.core.wire import (
+from perdure.keeper.core.clients.wire import (
     AT_ONCE,
     BadFrame,
     Decoder,
@@ -43,12 +43,12 @@ from perdure.keeper.core.wire import (
     receive,
     send,
 )
-from perdure.keeper.core.write_labels import Labels
-from perdure.keeper.core import access
+from perdure.keeper.core.clients.write_labels import Labels
+from perdure.keeper.core.clients import access
 from perdure.keeper.core import log
 from perdure.keeper.core import records
 from perdure.keeper.core import untrusted
-from perdure.keeper.core import wire
+from perdure.keeper.core.clients import wire
 __all__ = [
     "peer_of",
     "AnchorGone",

@@ -37,8 +37,8 @@ class Anchored:
         # Called when an exit was told while an answer was waited for: the link will not become readable for it again.
         self.told: Callable[[], object] = lambda: None
 
-    def put(self, name: str, fd: int, about: Any = None) -> None:
-        """Have the anchor hold a descriptor too, under a name, replacing the one it had there."""
+    def put(self, name: str, fd: int, about: object = None) -> None:
+        """Have the anchor hold a descriptor too, under a name, replacing its former one."""
         self._ask({"do": "put", "name": name, "about": about}, fd)
 
     def get(self, name: str) -> tuple[int, Any]:
@@ -60,7 +60,7 @@ class Anchored:
         yield from self._ask({"do": "names"})[0]["names"].items()
 
     def watch(self, pid: int, start: int) -> None:
-        """Have this process's exit status kept; before it may end."""
+        """Have this process's exit status kept; call it before the process can end."""
         self._ask({"do": "watch", "pid": pid, "start": start})
 
     def forget(self, pid: int, start: int) -> None:

@@ -51,7 +51,7 @@ class Finished:
             os.close(fd)
 
     def learn(self, store: str) -> None:
-        """Where the store of this keeper's tasks is, from a client that has opened it."""
+        """Learn where the store of this keeper's tasks is, from a client that has opened it."""
         if store and store != self._store:
             self._store = store
             fd = memory_file()

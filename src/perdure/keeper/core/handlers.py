@@ -1,4 +1,4 @@
-"""The questions every client may ask the keeper itself, whatever kinds of units there are."""
+"""The questions every client can ask the keeper itself, whatever kinds of units there are."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from perdure._ground.ids import boot_id
-from perdure.keeper.core import wire
-from perdure.keeper.core.connection import Connection
+from perdure.keeper.core.clients import Connection, problem_with, wire
 from perdure.keeper.core.finished_tasks import Finished
+from perdure.keeper.core.home import Home
 from perdure.keeper.core.limits import NAMES
 from perdure.keeper.core.unit_kinds import WITHOUT_SECRETS, Answer, Call, Held, KeeperCore, Refused, Soon, hidden_argv
 from perdure.keeper.core.units import Owner, Unit
-from perdure.keeper.core.write_labels import problem_with
 from perdure.keeper.json_text import to_json
 from perdure.keeper.process import processes
 
@@ -25,6 +24,9 @@ class AskedKeeper(KeeperCore, Protocol):
 
     @property
     def finished(self) -> Finished: ...
+
+    @property
+    def folder(self) -> Home: ...
 
     def admit(self, connection: Connection, token: int | None) -> None: ...
 
@@ -49,7 +51,8 @@ def hello(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
     if not connection.speaks_for and keeper.units.records.learn(call.get("keys", str, "")):
         keeper.take_up(keeper.units.keys_given())
     about = {"version": version, "pid": os.getpid(), "anchor": keeper.anchor_pid, "kinds": sorted(keeper.kinds)}
-    return Answer({**about, "speaks_for": connection.speaks_for, "program": keeper.argv})
+    about |= {"speaks_for": connection.speaks_for, "program": keeper.argv, "identity": keeper.folder.identity}
+    return Answer(about)
 
 
 def status(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
@@ -98,7 +101,7 @@ def shown(keeper: AskedKeeper, unit: Unit, to: Connection | None = None, epoch: 
 
 
 def _about(held: Held) -> dict[str, Any]:
-    """What its kind says of it; one that cannot say anything hides no other."""
+    """The kind's description of it; a unit that cannot be described hides no other."""
     try:
         return held.about()
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
@@ -114,17 +117,19 @@ def open_unit(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer
     if kind not in keeper.kinds:
         raise Refused("unknown kind", kind=kind, kinds=sorted(keeper.kinds))
     owner = _owner(call)
-    if not connection.speaks_for:  # a process that a unit has started may not name the store
+    if not connection.speaks_for:  # a process started by a unit may not name the store
         keeper.finished.learn(call.get("store", str, ""))
     found = keeper.units.find(owner.namespace, owner.uid, name)
     if found is None and call.get("find", bool, False):
         return Answer({"unit": None, "made": False})
     if found is None:
         made = _make(keeper, kind, name, owner, recipe, call)
-        if "instead_of" in made.facts:  # of one whose record was gone: see services.py
+        if "instead_of" in made.facts:  # of one whose record was missing: see services.py
             made.facts["rebuilt_for"] = [connection.pid, connection.start, call.get("epoch", int, 0)]
             keeper.save(made)
         return Answer({"unit": shown(keeper, made, connection, call.get("epoch", int, 0)), "made": True})
+    if not found.is_alive and (held := keeper.held.get(found.uid)) is not None:
+        held.expect()
     identity, runs_once = keeper.kinds[kind].identity, keeper.kinds[kind].runs_once
     if found.kind != kind or ((found.is_alive or runs_once) and identity(found.recipe) != identity(recipe)):
         how = " (isolated)" if found.recipe.get("isolate") else ""
@@ -142,7 +147,7 @@ def _look(keeper: AskedKeeper, unit: Unit) -> None:
 
 
 def rebuild(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer | Soon:
-    """A new unit in place of one that has ended, from its recipe; `fresh` values of it replace recorded ones. Answered
+    """A new unit in place of one that has ended, from its recipe; values in `fresh` replace recorded ones. Answered
     once it is known how it came back."""
     old = _unit(keeper, call)
     newest = keeper.units.find(old.owner.namespace, old.owner.uid, old.name)
@@ -209,7 +214,7 @@ def list_units(keeper: AskedKeeper, connection: Connection, call: Call) -> Answe
 
 
 def recipe_of(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
-    """How a unit was made, with its environment: a save has to be able to make it again elsewhere."""
+    """How a unit was made, with its environment: a bundle has to be able to make it again elsewhere."""
     return Answer({"recipe": _unit(keeper, call).recipe})
 
 
@@ -266,7 +271,7 @@ def _claim_for_label(keeper: AskedKeeper, unit: Unit, call: Call) -> Answer:
 
 
 def who_writes(keeper: KeeperCore, uid: str) -> dict[str, Any]:
-    """Who has the write lease, for a refusal."""
+    """The holder of the write lease, for a refusal."""
     writer, label = keeper.writers.get(uid), keeper.labels.holder(uid)
     return {"pid": writer.pid if writer else 0, "by": label.name if label else ""}
 
@@ -301,7 +306,7 @@ def end(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer | Soo
 
 
 def signal_unit(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
-    """To every process of a unit, wherever it stands."""
+    """Signal every process of a unit, wherever it is."""
     unit, number = _unit(keeper, call), call.get("number", int, 0)
     if number not in {int(one) for one in signal.valid_signals()}:
         raise Refused("invalid", what=f"signal {number}")
@@ -373,7 +378,7 @@ def fd_names(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
 
 
 def _fd_name(connection: Connection, call: Call) -> str:
-    """Who speaks for a unit has that unit's descriptors, and no others."""
+    """The owner of a unit's token has that unit's descriptors, and no others."""
     unit, name = call.get("unit", str, ""), call.get("name", str, "")
     if connection.speaks_for and unit not in ("", connection.speaks_for):
         raise Refused("stranger", what="this token is another unit's")

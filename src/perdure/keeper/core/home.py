@@ -4,8 +4,11 @@ The records are in memory too, so the folder is made again with all of them, wit
 that shows that the anchor lives. The anchor's own lock went with the folder. The anchor is given the new lock to hold,
 so the lock outlives this keeper. Output files of programs stay lost; they can be read as long as the programs live.
 
-A keeper that starts without its folder has no records. It cannot know whose processes and descriptors it finds, so it
-ends them: a process that no client can reach must not run on.
+The folder has an identity, a random text, by which clients tell it from another machine's. It is made again with the
+folder, because the records are.
+
+A keeper that starts without its folder has no records. It cannot know the owners of the processes and descriptors it
+finds, so it ends them: a process that no client can reach must not continue.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ import fcntl
 import json
 import logging
 import os
+import re
+import secrets
 import socket
 import stat
 import time
@@ -22,13 +27,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from perdure.keeper.anchor import FORMAT, start_of
-from perdure.keeper.core import access
+from perdure.keeper.core import untrusted
+from perdure.keeper.core.clients import access
 from perdure.keeper.core.unit_kinds import KeeperCore
 from perdure.keeper.process import processes
 
 log = logging.getLogger("perdure.keeper")
 
-LOCK, ANCHOR = "anchor.lock", "anchor.json"
+LOCK, ANCHOR, IDENTITY = "anchor.lock", "anchor.json", "identity"
+_IDENTITY = re.compile("[0-9a-f]{32}")
 _NAME = "home-lock"
 
 
@@ -36,6 +43,7 @@ class Home:
     def __init__(self, keeper: KeeperCore) -> None:
         self._keeper, self._path = keeper, keeper.home
         self._was_missed = False
+        self.identity = ""
 
     @property
     def is_there(self) -> bool:
@@ -57,7 +65,7 @@ class Home:
 
     def begin(self) -> None:
         """Claim the folder when the keeper starts. Without records, end everything a former keeper has left."""
-        # One whose anchor was killed while it stood still has descriptors that are called lost.
+        # A keeper whose anchor was killed while it was stopped has descriptors that are called lost.
         former = [pid for pid in _keepers_of(str(self._path)) if pid != os.getpid()]
         processes.kill(iter(former))
         known = {unit.uid for unit in self._keeper.units}
@@ -65,7 +73,9 @@ class Home:
             ended = processes.kill(_sessions_in(self._keeper.live))
             if ended:
                 log.error("the records of %d sessions were removed; their processes were ended", ended)
+        self.identity = self._known_identity() or secrets.token_hex(16)
         if self.is_there:
+            self._write_identity()
             return
         self.mend()
         if not known:
@@ -92,9 +102,24 @@ class Home:
         fresh = path / f"{ANCHOR}.new"
         fresh.write_text(json.dumps(told), encoding="utf-8")
         fresh.replace(path / ANCHOR)
+        self._write_identity()
         keeper.units.write_again()
         self._was_missed = False
         log.warning("%s was removed, and was made again with %d units", path, sum(1 for _ in keeper.units))
+
+    def _known_identity(self) -> str:
+        try:
+            found = untrusted.read_text(self._path / IDENTITY, 100)
+        except (OSError, ValueError):
+            return ""
+        return found if _IDENTITY.fullmatch(found) else ""
+
+    def _write_identity(self) -> None:
+        if self._known_identity() != self.identity:
+            try:
+                untrusted.write(self._path / IDENTITY, self.identity.encode(), through_power_loss=True)
+            except OSError as error:  # the next keeper is then another one to its clients
+                log.error("%s has no identity: %s", self._path, error)
 
     def _lock(self) -> bool:
         lock = os.open(self._path / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -109,8 +134,8 @@ class Home:
 
 
 def _sessions_in(live: Path) -> Iterator[int]:
-    """The processes that hold sessions in this folder, by who listens there. One whose anchor was killed is below no
-    other; only its socket says that it is there."""
+    """The processes that hold sessions in this folder, by their socket. One whose anchor was killed has no known
+    parent; only its socket shows it."""
     for control in live.glob("*/control"):
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as link:
             link.settimeout(1.0)
@@ -121,7 +146,7 @@ def _sessions_in(live: Path) -> Iterator[int]:
 
 
 def _keepers_of(home: str) -> Iterator[int]:
-    """Every process that is a keeper of this home, by how it was started: daemon.main is given its home.
+    """Every process that is a keeper of this home, by its command line: daemon.main is given its home.
 
     The first process of an isolated unit was forked by a keeper and has its name, but a namespace of its own.
     """

@@ -43,7 +43,7 @@ class Limits:
         self._keeper = keeper
 
     def watch(self) -> None:
-        # First of all: whatever goes wrong now, a full disk for one, it is looked at again.
+        # First of all: whatever fails now, a full disk for one, is tried again.
         self._keeper.loop.call_later(EVERY_SECONDS, self.watch)
         self._keeper.door.watch()
         self._keeper.folder.watch()

@@ -1,10 +1,10 @@
-"""The keeper's log. It lies on disk, so nothing that has the form of a secret goes there."""
+"""The keeper's log. It is on disk, so text in the form of a secret is left out."""
 
 from __future__ import annotations
 
 import logging
 
-from perdure._ground.secret_forms import hide_forms
+from perdure._ground.secrets.secret_forms import hide_forms
 
 
 class _Redacting(logging.Formatter):

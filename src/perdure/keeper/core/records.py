@@ -1,7 +1,7 @@
 """Read and write the records of units, sealed once a client has given a key.
 
-The keeper has no cryptography. A small child process does the sealing (_ground/record_sealer.py) and ends with the
-keeper. A client that has the store's key sends one derived from it, which opens the keeper's records and nothing
+The keeper has no cryptography. A small child process does the sealing (_ground/record_sealer.py) and ends with
+the keeper. A client that has the store's key sends one derived from it, which opens the keeper's records and nothing
 else. The anchor holds the key in memory for the next keeper; it is never written to disk.
 
 A sealed record is left alone until its key is given. It counts neither as lost nor as damaged.
@@ -35,7 +35,7 @@ _KEYS = "record-keys"
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from perdure._ground.record_sealer import main; main()"
 _SOURCE = str(Path(__file__).parents[3])
 _PATIENCE_SECONDS = 30.0
-# The same in record_sealer.py: what is asked for or how it went, and the lengths of what follows.
+# The same in record_sealer.py: the verb or the result, and the lengths of the parts.
 ASKED, ANSWERED = Struct(">cII"), Struct(">cI")
 
 
@@ -106,7 +106,7 @@ class Records:
         sealed = self._ask(b"S", f"unit {told['uid']}", json.dumps(told).encode())
         return {"format": SEALED_FORMAT, **shown, "sealed": base64.b64encode(sealed).decode()}
 
-    def opened(self, told: Any) -> Any:
+    def opened(self, told: object) -> Any:
         """The record as it was given.
 
         Raises:

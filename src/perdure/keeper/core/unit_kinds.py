@@ -23,7 +23,7 @@ What a kind does:
     left         a connection has gone: drop what was subscribed for it
     end          end it now, with all it has started
 
-Nothing here may block: the keeper is one loop, for all units.
+Nothing here may block: the keeper is one loop for all units.
 """
 
 from __future__ import annotations
@@ -40,14 +40,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from perdure._ground.secret_forms import hide_in_command
+from perdure._ground.secrets.secret_forms import hide_in_command
 from perdure.keeper.core.anchor_client import Anchored, NotHeld
-from perdure.keeper.core.connection import Connection
+from perdure.keeper.core.clients import Connection, Labels
 from perdure.keeper.core.file_bells import Bells
 from perdure.keeper.core.units import Registry, Unit
-from perdure.keeper.core.write_labels import Labels
-from perdure.keeper.process import CannotStart, Isolation, memory_file
-from perdure.keeper.process import Command as Program
+from perdure.keeper.process import CannotStart, Isolation, Program, memory_file
 
 MODULES = (
     "perdure.keeper.kinds.shells",
@@ -66,7 +64,7 @@ WITHOUT_SECRETS = "its command line had secrets in it, which are written down no
 class Refused(Exception):
     """Not done, and nothing has changed; a word for programs, and values."""
 
-    def __init__(self, error: str, **values: Any) -> None:
+    def __init__(self, error: str, **values: object) -> None:
         self.error, self.values = error, values
         super().__init__(error)
 
@@ -139,7 +137,7 @@ class Call:
     body: bytes = b""
     fds: tuple[int, ...] = ()
 
-    def get(self, name: str, kind: type, default: Any = None) -> Any:
+    def get(self, name: str, kind: type, default: object = None) -> Any:
         """One value of it.
 
         Raises:
@@ -155,7 +153,7 @@ Verb = Callable[[Any, Call], Answer | Soon | Awaitable[Answer]]
 
 
 class KeeperCore(Protocol):
-    """What kinds of units, and the parts of the core, may use of the keeper."""
+    """The part of the keeper that kinds of units, and the parts of the core, can use."""
 
     home: Path
     live: Path  # for what must not reach a disk
@@ -236,7 +234,7 @@ class Held:
 
     @property
     def argv(self) -> list[str]:
-        """What to execute.
+        """The command to execute.
 
         Raises:
             CannotStart: it had secrets in it, and they are gone.
@@ -286,21 +284,24 @@ class Held:
         self.end()
 
     def superseded(self) -> None:
-        """It has ended, and another one is about to be made in its place."""
+        """It has ended, and must not be started again: it was ended, or another one is made in its place."""
+
+    def expect(self) -> None:
+        """A client opens it after it has ended: if it is about to be started again, do so now."""
 
     def found(self, by: list[int]) -> dict[str, Any]:
         """A client has opened it again, as this process and attempt; more for `about`."""
         return {}
 
     def is_known(self, call: Call) -> bool:
-        """Whether this was asked before, so that asking again writes nothing and only tells what became of it."""
+        """Whether this was asked before, so that asking again writes nothing and only returns the result."""
         return False
 
     def mend(self) -> None:
         """The live folder was removed and made again, empty: restore the unit's files in it."""
 
     def settled(self) -> Soon | None:
-        """For a rebuilt unit: an answer given when it is known how it came back; None when it is known now."""
+        """For a rebuilt unit: an answer given when it is known how it came back; None if it is known now."""
         return None
 
     def exited(self) -> None:
@@ -313,7 +314,7 @@ class Held:
         """This connection is gone."""
 
     def end(self, number: int = signal.SIGTERM) -> None:
-        """Ask it to end; who does not is killed by the keeper a little later."""
+        """Ask the unit to end. If it does not, the keeper kills it a little later."""
         self.keeper.signal(self.unit, number)
 
     def forget(self) -> None:
@@ -336,12 +337,12 @@ def hidden_argv(keeper: KeeperCore, uid: str) -> list[str] | None:
 class Kind:
     name: str
     held: type[Held]
-    # What must be the same for a second open to mean the same unit.
+    # The values that must be equal for a second open to mean the same unit.
     identity: Callable[[dict[str, Any]], Any] = lambda recipe: (
         hide_in_command(recipe.get("argv") or ()),
         bool(recipe.get("isolate")),
     )
-    runs_once: bool = False  # one that has ended still stands for its name
+    runs_once: bool = False  # an ended unit still has its name
 
 
 def all_kinds() -> dict[str, Kind]:

@@ -1,8 +1,8 @@
 """The units a keeper holds: the record of each, and its write lease.
 
-A unit's record is one JSON file in a folder of its own, replaced as a whole: what it is, whose it is, how it was
-made (the recipe), which process it is, and how it ended. The file survives the keeper and a restart of the
-machine; descriptors survive the keeper in the anchor. With a key it is sealed (records.py).
+A unit's record is one JSON file in a folder of its own, replaced as a whole: its kind, its owner, how it was made (the
+recipe), its process, and how it ended. The file survives the keeper and a restart of the machine; descriptors survive
+the keeper in the anchor. With a key it is sealed (records.py).
 
 One connection at a time may write to a unit: it holds the unit's write lease. Each time the lease
 changes hands, the epoch rises and is written to the record, and writes of the former holder are refused.
@@ -86,7 +86,7 @@ def is_uid(name: object) -> bool:
     return isinstance(name, str) and _UID.fullmatch(name) is not None
 
 
-def _read(told: Any, folder: str) -> Unit:
+def _read(told: object, folder: str) -> Unit:
     """The unit of a record, if the keeper can go by it: a damaged one must not take all others down with it.
 
     Raises:
@@ -121,7 +121,7 @@ def _owner_in(told: dict[str, Any]) -> Owner:
 
 
 def _remains(told: Any, folder: str, why: str) -> Unit | None:
-    """What can still be said of a unit whose record is damaged: whose it was, and that it is lost."""
+    """The known facts of a unit whose record is damaged: its owner, and that it is lost."""
     try:
         owner, kind, name = _owner_in(told), told["kind"], told["name"]
     except (ValueError, TypeError, KeyError):
@@ -169,7 +169,7 @@ class Registry:
         else:
             self._by_uid[unit.uid] = unit
 
-    def _set_aside(self, folder: str, told: Any, why: str) -> None:
+    def _set_aside(self, folder: str, told: object, why: str) -> None:
         self.unreadable.append(f"{untrusted.printable(folder)}: {why}")
         if is_uid(folder):
             self.aside.append(folder)
@@ -237,7 +237,7 @@ class Registry:
 
 
 def _folder_of(home: Path) -> Path:
-    """The folder of all units. What else has its name is moved out of the way."""
+    """The folder of all units. Anything else of that name is moved out of the way."""
     folder = home / "units"
     try:
         untrusted.make_folder(folder)

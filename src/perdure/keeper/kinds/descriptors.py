@@ -1,10 +1,10 @@
 """Files, listening sockets and pipes whose open description outlives the process that uses it.
 
-The anchor has the descriptor; whoever asks gets another one of the same description, so a file's position and a
-socket's queue go on where they were. A descriptor cannot be taken back, so it is given to one process at a time:
-to the next one when the former has ended, or when it is taken, which ends the former.
+The anchor has the descriptor. Each client gets another one of the same description, so a file's position and a socket's
+queue continue where they were. A descriptor cannot be taken back, so it is given to one process at a time: to the next
+one when the former has ended, or when it is taken, which ends the former.
 
-Owns who has a descriptor. What is in a file is the business of whoever reads and writes it.
+Owns who has a descriptor. The content of a file is up to its users.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _TCP_INFO = struct.Struct("8B5I")  # the first byte is the state, the last numbe
 
 
 class Descriptor(Held):
-    """What every kind of them has in common."""
+    """The common part of all kinds of descriptors."""
 
     parts: tuple[str, ...] = ("fd",)
     has_process = False
@@ -70,7 +70,7 @@ class Descriptor(Held):
             self._watch_holder(*holder)
 
     def stand(self) -> list[int] | None:
-        """Its size and when it was changed: what shows that somebody has changed it while no process of ours had it."""
+        """Its size and time of change, which show whether it was changed while none of our processes had it."""
         return None
 
     async def give(self, call: Call) -> Answer:
@@ -91,7 +91,7 @@ class Descriptor(Held):
         return Answer({"facts": told}, fds=tuple(os.dup(fd) for fd in self._fds))
 
     def _watch_holder(self, pid: int, start: int) -> None:
-        """Note how it stands at the moment its process ends: what changes after that was done by somebody else."""
+        """Note its state at the moment its process ends: later changes were made by others."""
         self._unwatch()
         with contextlib.suppress(OSError, AttributeError):  # it has just ended; or there are no pidfds here
             self._pidfd = os.pidfd_open(pid)
@@ -101,7 +101,7 @@ class Descriptor(Held):
         self._unwatch()
         if self._fds and (left := self.stand()) is not None:
             self.unit.facts["left"] = left
-            # Changed just now: by the process that has ended, or by somebody who was quicker than we are.
+            # Changed just now: by the process that has ended, or by another one that was quicker than we are.
             self.unit.facts["is_fresh"] = abs(time.time_ns() - left[1]) < _FRESH_NS
             self.keeper.save(self.unit)
 
@@ -122,7 +122,7 @@ class Descriptor(Held):
             await asyncio.sleep(_LOOK_SECONDS)
 
     def mark(self, call: Call) -> Answer:
-        """How far whoever has it has come: what they say is kept, and given to the next."""
+        """Store how far its user has got, in the user's own words; the next user gets it."""
         mark = call.get("mark", dict, {})
         self.unit.facts["mark"] = mark
         self.keeper.save(self.unit, through_power_loss=call.get("through_power_loss", bool, True))
@@ -130,13 +130,13 @@ class Descriptor(Held):
         return Answer()
 
     def note_basis(self, call: Call) -> Answer:
-        """What the file was when the process that has it now took it up."""
+        """Note the state of the file when its present process took it."""
         self.unit.facts["basis"] = call.get("basis", dict, {})
         self.keeper.save(self.unit)
         return Answer()
 
     def end(self, number: int = signal.SIGTERM) -> None:
-        """Close it here. Who has been given one keeps it until it closes it too."""
+        """Close it here. A process that was given one keeps it until it closes it too."""
         self._close()
         for part in self.parts:
             self.keeper.anchored.drop(f"{self.unit.uid}/{part}")
@@ -153,7 +153,7 @@ class Descriptor(Held):
         self._close()
 
     @classmethod
-    def rebuild(cls, keeper: Any, old: Unit) -> dict[str, Any]:
+    def rebuild(cls, keeper: object, old: Unit) -> dict[str, Any]:
         kept = {name: old.facts[name] for name in ("mark", "file", "basis") if name in old.facts}
         return {**old.recipe, "former": kept, "was_released": bool(old.facts.get("released"))}
 
@@ -179,12 +179,12 @@ class File(Descriptor):
             flags &= ~(os.O_EXCL | os.O_CREAT)
         elif recipe["mode"].startswith("w"):
             flags |= os.O_TRUNC
-        # A device or a pipe may hold up whoever opens it, and this loop with it.
+        # Opening a device or a pipe can block, and would block this loop.
         fd = os.open(recipe["path"], flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY, int(recipe.get("mask", 0o600)))
         about = os.fstat(fd)
         if not stat.S_ISREG(about.st_mode):
             os.close(fd)
-            raise Refused("invalid", what=f"{recipe['path']} is no plain file")
+            raise Refused("invalid", what=f"{recipe['path']} is not a plain file")
         os.set_blocking(fd, True)
         self.unit.facts["file"] = [about.st_dev, about.st_ino]
         self.unit.facts.update(recipe.get("former") or {})
@@ -214,7 +214,7 @@ class Listener(Descriptor):
             return (os.dup(sock.fileno()),)
 
     @classmethod
-    def rebuild(cls, keeper: Any, old: Unit) -> dict[str, Any]:
+    def rebuild(cls, keeper: object, old: Unit) -> dict[str, Any]:
         return {**old.recipe, "port": old.facts.get("port", old.recipe["port"])}
 
     def about(self) -> dict[str, Any]:
@@ -232,7 +232,7 @@ class Pipe(Descriptor):
 
 
 class Socket(Descriptor):
-    """A connection that whoever opened it has made, and handed over."""
+    """A connection that the opening client has made and handed over."""
 
     @classmethod
     def check(cls, recipe: dict[str, Any]) -> None:
@@ -261,13 +261,13 @@ class Socket(Descriptor):
         return {"unread": _unread(self._fds[0]), "is_closed_by_peer": is_closed}
 
     @classmethod
-    def rebuild(cls, keeper: Any, old: Unit) -> dict[str, Any]:
-        """Another connection to the same place, which whoever asks has made."""
+    def rebuild(cls, keeper: object, old: Unit) -> dict[str, Any]:
+        """Another connection to the same place, made by the asking client."""
         return dict(old.recipe)
 
 
 def _unread(fd: int) -> int:
-    """How many bytes wait to be read."""
+    """The number of bytes that wait to be read."""
     count = array.array("i", [0])
     fcntl.ioctl(fd, termios.FIONREAD, count)
     return count[0]

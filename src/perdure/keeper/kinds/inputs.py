@@ -1,9 +1,9 @@
-"""What was sent to a unit, by id, so that nothing is sent twice.
+"""Inputs sent to a unit, by id, so that none is sent twice.
 
-An id is on record before its first byte is written, and again when its last one was. After the keeper's death an
-id that was begun and not done is uncertain: part of it may have been read. It is never sent again. Of the text
-itself nothing is kept but its length, and whether it ended inside of a key (keystrokes.py). The file is in the live
-folder: it outlives the keeper, not the machine's running, and then the unit is gone too.
+An id is recorded before its first byte is written, and again after its last one. After the keeper's death an id that
+was begun and not done is uncertain: part of it may have been read. It is never sent again. Of the text only its length
+is kept, and whether it ended inside a key (keystrokes.py). The file is in the live folder: it outlives the keeper, not
+a restart of the machine, which ends the unit too.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from perdure.keeper.kinds import keystrokes
 State = Literal["begun", "done"]
 _MOST = 20_000
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-# What the keeper types for itself has an id that begins so.
+# The prefix of ids for the keeper's own input.
 OWN = "run-"
 
 
@@ -29,9 +29,9 @@ class Inputs:
         self._path = path
         self._states: dict[str, State] = {}
         self.last_at = 0  # where the output was when something was last sent
-        self.typed_at = -1  # … and when somebody else than the keeper typed; -1: nobody has
+        self.typed_at = -1  # … and the offset of input by others than the keeper; -1: none
         self.keys: str = keystrokes.BETWEEN  # what the next byte would be part of
-        self.is_typed_last = False  # somebody else typed after the keeper did
+        self.is_typed_last = False  # another one typed after the keeper did
         self._typed = ""
         with contextlib.suppress(FileNotFoundError):
             for line in untrusted.read_text(path, untrusted.MOST_JOURNAL).splitlines():
@@ -60,7 +60,7 @@ class Inputs:
         return any(id.startswith(prefix) for id in self._states)
 
     def begin(self, id: str, data: bytes, offset: int) -> None:
-        """It will be written now; the output has come to `offset`."""
+        """It is about to be written; the output has reached `offset`."""
         self.last_at = offset
         self._take(id, keystrokes.after(self.keys, data))
         self._note(id, "begun", len(data))

@@ -1,4 +1,4 @@
-"""Whether what was typed ends between two keys, or inside of one. Pure.
+"""Whether the typed text ends between two keys, or inside one. Pure.
 
 Many keys are several bytes, and some wait for another: Ctrl-V takes the next one as it is, Ctrl-R searches, a paste
 goes on until its end. A byte that is typed then is not the key it would be by itself.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-# What the next byte is part of; empty: it begins a key.
+# The sequence the next byte belongs to; empty: it begins a key.
 BETWEEN: Final = ""
 UNKNOWN: Final = "unknown"
 _PASTE, _PASTE_END = "[200~", "\x1b[201~"
@@ -19,7 +19,7 @@ _LONGEST = 32
 
 
 def after(state: str, data: bytes) -> str:
-    """The state after these bytes; it is a few characters, of which none tells what was typed as text."""
+    """The state after these bytes: a few characters, which do not show the typed text."""
     for key in data.decode("latin-1"):
         state = _next(state, key)
     return state

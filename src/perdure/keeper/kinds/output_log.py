@@ -1,10 +1,10 @@
-"""All that a unit has put out, by absolute offset, of which the last part is kept.
+"""The output of a unit, by absolute offset, of which the last part is kept.
 
-The log is a file that only grows; its older pages are given back to the system, so an offset is a place in the
-file for ever. Bytes are moved into it by the kernel (splice), from the terminal to a pipe and from the pipe to the
-file, and how far the log has come is the file's own position. All three are held by the anchor too: wherever the
-keeper is killed, each byte is in exactly one of them, and the next keeper goes on with none lost and none twice.
-Without splice (macOS), bytes pass through the keeper, and a kill between reading and writing loses a few.
+The log is a file that only grows; its older pages are given back to the system, so an offset is always the same place
+in the file. The kernel moves bytes into it (splice), from the terminal to a pipe and from the pipe to the file, and the
+end of the log is the file's own position. The anchor holds all three too: wherever the keeper is killed, each byte is
+in exactly one of them, and the next keeper continues with none lost and none twice. Without splice (macOS), bytes pass
+through the keeper, and a kill between reading and writing loses a few.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ KEPT = 1 << 20
 # Old pages go when so many bytes more than asked for are there.
 _SLACK = 1 << 18
 _CHUNK = 1 << 16
-_ALL_A_TERMINAL_HAS = 1024  # what gives less at once has no more just now
+_ALL_A_TERMINAL_HAS = 1024  # a shorter read means that there is no more just now
 _PUNCH_HOLE = 0x1 | 0x2  # FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE
 _NONBLOCK = 0x02  # SPLICE_F_NONBLOCK
 _CAN_SPLICE = hasattr(os, "splice")
@@ -89,7 +89,7 @@ class OutLog:
         except BlockingIOError:
             pass
         except OSError as error:
-            if error.errno != errno.EIO:  # how a terminal says that nobody has it open any more
+            if error.errno != errno.EIO:  # how a terminal reports that no process has it open
                 raise
             is_over = True
         if is_over and self.end == start:
@@ -110,7 +110,7 @@ class OutLog:
         return moved
 
     def _empty_pipe(self) -> None:
-        """What a former keeper had taken, and not stored."""
+        """Bytes a former keeper had taken and not stored."""
         with contextlib.suppress(BlockingIOError):
             while stored := os.splice(self._out, self._log, _CHUNK, flags=_NONBLOCK):
                 self.end += stored
@@ -129,7 +129,7 @@ class OutLog:
         return max(0, self.end - self._kept)
 
     def read(self, start: int, most: int = 4 * _CHUNK) -> Part:
-        """What is there from `start` on."""
+        """The output from `start` on."""
         begin = max(start, self.begin)
         data = os.pread(self._log, min(most, max(0, self.end - begin)), begin)
         return Part(begin, max(0, begin - start), data)

@@ -15,7 +15,7 @@ import signal
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from perdure._ground.secret_forms import hide_in_command
+from perdure._ground.secrets.secret_forms import hide_in_command
 from perdure.keeper.core import Answer, Call, Kind, Refused, Verb, untrusted
 from perdure.keeper.kinds.services import Service
 from perdure.keeper.kinds.spooled_program import MOST_PATIENCE, Spooled, check_command
@@ -23,7 +23,7 @@ from perdure.keeper.kinds.terminals import Terminal
 from perdure.keeper.process import processes
 
 
-class Command(Terminal):
+class CommandUnit(Terminal):
     """A command on a terminal."""
 
     with_token = True
@@ -38,7 +38,7 @@ class Command(Terminal):
 
 
 class Piped(Spooled):
-    """A command without a terminal: its output and its errors apart, its input that of whoever started it."""
+    """A command without a terminal: its output and its errors are separate, its input is its starter's."""
 
     with_token = True
 
@@ -86,7 +86,7 @@ class Pipes(Piped):
     with_token = False
 
     @classmethod
-    def rebuild(cls, keeper: Any, old: Any) -> dict[str, Any]:
+    def rebuild(cls, keeper: object, old: object) -> dict[str, Any]:
         raise Refused("no recipe", what="a command is run once")
 
     async def ended(self, call: Call) -> Answer:
@@ -120,7 +120,7 @@ def _asked(recipe: dict[str, Any]) -> tuple[Any, ...]:
 
 
 KINDS = (
-    Kind("command", Command),
+    Kind("command", CommandUnit),
     Kind("piped", Piped),
     Kind("pipes", Pipes, _asked, runs_once=True),
     Kind("recorder", Recorder),

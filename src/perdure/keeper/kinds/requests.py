@@ -1,12 +1,12 @@
-"""HTTP requests that are made once, whoever lives to read the answer.
+"""HTTP requests that are made once, whichever process lives to read the answer.
 
 A small program of its own makes the request (fetcher.py) and writes the body into a file as it comes; it belongs to
 the anchor, so neither the agent's end nor the keeper's interrupts it. Readers come and go by offset. A request of
 one name is made once: a second process finds the first one's answer. What was under way when the machine went down
-is not made again by itself, because nobody knows what became of it.
+is not repeated automatically, because its outcome is not known.
 
-Of the answer's head, no secret is written down in clear: cookies and the like are in memory, with the anchor, and
-readers get them from there. With a key all of it is sealed on disk when the answer is whole.
+Secrets in the head of an answer, such as cookies, are never written to disk in clear. The anchor keeps them in memory,
+and readers get them from there. With a key all of it is sealed on disk when the answer is whole.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from perdure._ground import secret_forms
+from perdure._ground.secrets import secret_forms
 from perdure.keeper.core import REAL_URL, Answer, Call, Kind, NotHeld, Refused, Verb, untrusted
 from perdure.keeper.kinds.spooled_program import UNSEEN, Spooled
-from perdure.keeper.process import COOKIE, Command, memory_file
+from perdure.keeper.process import COOKIE, Program, memory_file
 
 # In the folder of the keeper: one of an earlier version that still runs starts the program from there.
 _FETCHER = str(Path(__file__).parents[1] / "fetcher.py")
 HEAD = "head.json"
 _SEALED_HEAD = "head.sealed"
 _IN_MEMORY = "/answer-head"  # behind the unit's uid: the anchor's name of it
-MOST_IN_MEMORY = 256  # of answers that have come, the newest; each takes a descriptor
+MOST_IN_MEMORY = 256  # the newest answers; each needs a descriptor
 MOST_HEAD = 512 << 10  # as much as fits into one answer of the keeper
 HIDDEN = secret_forms.HIDDEN
 _SCHEMES = ("http://", "https://")
 
 
-class Request(Spooled):
+class RequestUnit(Spooled):
     file = "body"
     kept = 1 << 62  # an answer is kept whole
     _sent = b""
@@ -52,34 +52,34 @@ class Request(Spooled):
         ):
             raise Refused("invalid", what=f"url is {url!r}")
         if not isinstance(headers, dict) or not all(isinstance(part, str) for pair in headers.items() for part in pair):
-            raise Refused("invalid", what="headers are no mapping of texts")
+            raise Refused("invalid", what="headers must map names to texts")
         method = recipe.get("method")
         if not isinstance(method, str) or not method.isalpha():
             raise Refused("invalid", what=f"method is {method!r}")
 
     def start(self) -> None:
-        self._sent = self.given  # in memory until it is sent: nobody needs it afterwards
+        self._sent = self.given  # in memory until it is sent; not needed afterwards
         try:
             super().start()
         finally:
             self._sent = b""
 
-    def command(self) -> Command:
+    def command(self) -> Program:
         # Nothing of the agent's environment but what says how to get out and whom to trust.
         env = {name: os.environ[name] for name in ("SSL_CERT_FILE", "SSL_CERT_DIR", "PATH") if name in os.environ}
         folder = str(self.keeper.units.folder(self.unit))
         argv = [sys.executable, "-I", "-S", _FETCHER, HEAD, secret_forms.__file__]
-        return Command(argv, folder, {**env, COOKIE: self.unit.uid}, 0o077)
+        return Program(argv, folder, {**env, COOKIE: self.unit.uid}, 0o077)
 
     def line(self) -> int:
-        """Where it tells the whole head: in memory, with the anchor."""
+        """The place of the complete head: in memory, with the anchor."""
         fd = memory_file()
         self.keeper.anchored.put(self.unit.uid + _IN_MEMORY, fd)
         self._memory = os.dup(fd)
         return fd
 
     def input(self) -> int:
-        """What to ask, with secrets: in memory, and gone when it was read."""
+        """The request, with secrets: in memory, and deleted once it was read."""
         recipe = self.unit.recipe
         headers = {**recipe["headers"], **self.secrets}
         url = headers.pop(REAL_URL, recipe["url"])
@@ -103,11 +103,11 @@ class Request(Spooled):
         return self.state(call)
 
     async def whole(self, call: Call) -> Answer:
-        """Whether the answer is still what came: why not, or an empty text."""
+        """Whether the answer is unchanged: the reason if not, or an empty text."""
         return Answer({"damage": await self.keeper.loop.run_in_executor(None, self._damage, self._head())})
 
     def _damage(self, head: dict[str, Any] | None) -> str:
-        """In a thread of its own: neither the anchor nor the program that seals may be asked here."""
+        """In a thread of its own: the anchor and the sealing program must not be asked here."""
         if head is None or not head.get("whole"):
             return "what was noted of its answer is gone"
         size = os.fstat(self._fd).st_size
@@ -129,7 +129,7 @@ class Request(Spooled):
         return str(self.keeper.units.folder(self.unit))  # the head is moved there, the body grows there
 
     def status_unseen(self) -> int:
-        """An answer that is whole was bought, whoever saw it come."""
+        """A whole answer was paid for, even if nothing saw it arrive."""
         return 0 if (self._head() or {}).get("whole") else UNSEEN
 
     def _head(self) -> dict[str, Any] | None:
@@ -151,7 +151,7 @@ class Request(Spooled):
                 self._memory = -2
         if self._memory < 0:
             return None
-        *lines, _ = os.pread(self._memory, 3 * MOST_HEAD, 0).split(b"\n")  # the last one may not be whole yet
+        *lines, _ = os.pread(self._memory, 3 * MOST_HEAD, 0).split(b"\n")  # the last one may be incomplete
         return json.loads(lines[-1]) if lines else None
 
     def exited(self) -> None:
@@ -159,7 +159,8 @@ class Request(Spooled):
         super().exited()
 
     def _settle_head(self) -> None:
-        """All has come that comes: keep the head where it stays, and in memory only what is written nowhere."""
+        """The answer is complete: keep the head where it stays, and in memory only the parts that are written nowhere
+        else."""
         head, keeper = self._head_in_memory(), self.keeper
         folder = keeper.units.folder(self.unit)
         is_written = head is None or HIDDEN not in _values(folder / HEAD)
@@ -176,7 +177,7 @@ class Request(Spooled):
     def _drop(self, uid: str) -> None:
         self.keeper.anchored.drop(uid + _IN_MEMORY)
         held = self.keeper.held.get(uid)
-        if isinstance(held, Request):
+        if isinstance(held, RequestUnit):
             held.close_memory()
 
     def close_memory(self) -> None:
@@ -200,7 +201,7 @@ def _values(file: Path) -> list[str]:
     try:
         return [value for _, value in untrusted.read_json(file, MOST_HEAD).get("headers", ())]
     except (OSError, ValueError, TypeError, AttributeError):
-        return [HIDDEN]  # it is not there, so what is in memory is all there is
+        return [HIDDEN]  # it is missing, so the part in memory is all there is
 
 
-KINDS = (Kind("request", Request, lambda recipe: (recipe.get("method"), recipe.get("url"), recipe.get("digest"))),)
+KINDS = (Kind("request", RequestUnit, lambda recipe: (recipe.get("method"), recipe.get("url"), recipe.get("digest"))),)

@@ -1,15 +1,16 @@
 """Servers and other programs in the background: their log by offset, their ports, their restarts.
 
 A service has a session of its own, default signal dispositions, no descriptors but its own, and nothing to read.
-It is started again after a failure if it was made so, a little later each time, and not for ever. If the anchor
-dies, services live on: the next keeper finds them by who they are and by the cookie in their environment, and takes
-them up again or, before a rebuild, ends them. There are never two of one.
+If it was opened with restarts, it is started again after a failure: each time a little later, and not for ever. If the
+anchor dies, services live on. The next keeper finds them by process id, start time and the cookie in their environment,
+and takes them over or, before a rebuild, ends them. There are never two processes of one service.
 
-Owns when a service is started again. When it is ready is for whoever waits to find out, by its ports and its log.
+Owns when a service is started again. The waiting client finds out when it is ready, by its ports and its log.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import signal
@@ -18,28 +19,29 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from perdure.keeper.core import Answer, Call, Kind, Refused, Unit, Verb
+from perdure.keeper.core import Answer, Call, Gone, Kind, Refused, Unit, Verb
 from perdure.keeper.kinds.spooled_program import UNSEEN, Spooled, check_command
-from perdure.keeper.process import OWNER, CannotStart, Command, is_running, ports, processes
+from perdure.keeper.process import OWNER, CannotStart, Program, is_running, ports, processes
 
-# So many failures, each sooner than this after its start, and nobody tries any more.
+# After this many failures, each sooner than this after its start, it is not started again.
 MOST_RESTARTS = 5
 _WELL_SECONDS = 30.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0
 GRACE_SECONDS = 5.0
-# How long what was killed may take to be gone, with its ports.
+# How long killed processes may take to disappear, with their ports.
 _PATIENCE_SECONDS, _LOOK_SECONDS = 1.0, 0.002
 
 
 class Service(Spooled):
-    is_one_by_name = True  # another one of this name, of a task of this id, is a former one
+    is_one_by_name = True  # another one of this name, for a task of this id, is a former one
     _is_wanted = True
+    _restart: asyncio.TimerHandle  # of the restart that is due
 
     def start(self) -> None:
         self._end_others()
         port = self.unit.recipe.get("port")
         if port and ports.is_taken(port):
-            # Whoever has it is none of ours, and is left alone.
+            # If it belongs to another unit, it is left alone.
             raise Refused("port taken", port=port)
         super().start()
         self.unit.facts["told"] = {"to": [], "is": self._identity, "was": None}
@@ -51,7 +53,11 @@ class Service(Spooled):
             return
         mine, others = self.unit, set(processes.with_variable(OWNER, self._owner_mark))
         for unit in self.keeper.units:
-            if unit.is_alive and unit.uid != mine.uid and unit.uid in self.keeper.held and _named(unit) == _named(mine):
+            if unit.uid == mine.uid or unit.uid not in self.keeper.held or _named(unit) != _named(mine):
+                continue
+            if not unit.is_alive:  # it may wait to be started again
+                self.keeper.held[unit.uid].superseded()
+            else:
                 unit.facts["why"] = "another service of this name was started for a task of the same id"
                 self.keeper.held[unit.uid].superseded()
                 others |= set(processes.of_unit(unit.pid, unit.uid, self.keeper.anchor_pid))
@@ -69,7 +75,7 @@ class Service(Spooled):
         whose = json.dumps((str(self.keeper.home), *_named(unit)))
         return hashlib.sha256(whose.encode()).hexdigest()[:32]
 
-    def command(self) -> Command:
+    def command(self) -> Program:
         made = super().command()
         return replace(made, env={**made.env, OWNER: self._owner_mark}) if self.is_one_by_name else made
 
@@ -115,8 +121,8 @@ class Service(Spooled):
 
     @classmethod
     def rebuild(cls, keeper: Any, old: Any) -> dict[str, Any]:
-        """The same command, folder and environment as at its start, whoever asks."""
-        # What the old one left behind would be a second one beside the new.
+        """The same command, folder and environment as at its start, whichever client asks."""
+        # A leftover process of the old one would be a second one beside the new.
         processes.kill(iter(processes.with_cookie(old.uid)))
         return dict(old.recipe)
 
@@ -130,13 +136,14 @@ class Service(Spooled):
                 "ports": ports.ports_of(mine),
                 "status": unit.ended,
                 "end": self.size,
+                "log_from": unit.facts.get("log_from", 0),
                 "restarts": unit.facts.get("restarts", 0),
                 "why": unit.facts.get("why", ""),
             }
         )
 
     def _pids(self) -> list[int]:
-        """All its processes. Once its first one has ended, that one's pid may be a stranger's."""
+        """All its processes. Once its first one has ended, that pid may be a stranger's."""
         unit = self.unit
         if not unit.is_alive:
             return list(processes.with_cookie(unit.uid))
@@ -150,7 +157,7 @@ class Service(Spooled):
         return Answer()
 
     def note_ready(self, call: Call) -> Answer:
-        """Somebody has found it ready."""
+        """A client has found it ready."""
         self.unit.facts["ready_at"] = self.keeper.now()
         self.keeper.save(self.unit)
         return Answer()
@@ -167,31 +174,53 @@ class Service(Spooled):
         if count >= MOST_RESTARTS:
             unit.facts["why"] = f"it failed {count + 1} times in a row; its log says why"
         elif unit.recipe.get("secret_env"):
-            # They are written down nowhere: whoever opens it next brings them.
+            # They are not stored: the next client that opens it sends them.
             unit.facts["why"] = "it failed, and cannot be started again without the secrets of its environment"
         else:
             unit.facts["failures"] = count + 1
             unit.facts["failed_with"] = unit.ended
-            self.keeper.loop.call_later(min(_FIRST_PAUSE * 2**count, _LONGEST_PAUSE), self._again)
+            unit.facts["restart_due"] = True
+            self._pause(min(_FIRST_PAUSE * 2**count, _LONGEST_PAUSE))
         self.keeper.save(unit)
 
-    def _again(self) -> None:
+    def _pause(self, seconds: float) -> None:
+        self._restart = self.keeper.loop.call_later(seconds, self.expect)
+
+    def revive(self) -> bool:
+        if not self.unit.facts.get("restart_due"):
+            return super().revive()
+        try:
+            self.recall()
+        except Gone:
+            self._attach(new=True)
+        self._pause(0.0)
+        return True
+
+    def expect(self) -> None:
         unit = self.unit
-        if not self._is_wanted or unit.is_alive or unit.uid not in self.keeper.held:
+        if not unit.facts.pop("restart_due", False) or unit.uid not in self.keeper.held:
             return
+        self._restart.cancel()
         processes.kill(iter(self._pids()))
         unit.facts["restarts"] = unit.facts.get("restarts", 0) + 1
         unit.facts["started_at"] = self.keeper.now()
         unit.ended = unit.ended_at = None
+        before = self.size
         try:
             self.begin()
+            # What the former process wrote says nothing of this one. (A log that was removed begins anew.)
+            unit.facts["log_from"] = before if self.size >= before else 0
+            self.keeper.save(unit)
         except (CannotStart, OSError) as error:
             unit.ended, unit.ended_at = UNSEEN, self.keeper.now()
             unit.facts["why"] = f"it could not be started again: {error}"
             self.keeper.save(unit)
 
     def superseded(self) -> None:
-        self._is_wanted = False  # a restart that is due would be a second one beside the new
+        self._is_wanted = False
+        if self.unit.facts.pop("restart_due", False):
+            self._restart.cancel()
+            self.keeper.save(self.unit)
 
     # ── ending it ───────────────────────────────────────────────────────────────────────────────
 

@@ -1,13 +1,13 @@
 """Database sessions: the process of each, started again when it dies, and what it said at its start.
 
-A session's process (pgproxy, sqliteholder) speaks to its clients on sockets of its own; the keeper only sees to it
-that there is one. Its configuration, with credentials, is handed to it in memory and written down nowhere. What it
-parks outlives it in the anchor; so one that died is started again at once, without credentials, and goes on with
-what was parked, or says that it cannot.
+A session's process (pgproxy, sqlite_holder) speaks to its clients on sockets of its own; the keeper only starts it,
+and starts it again. Its configuration, with credentials, is handed over in memory and never written to disk. The
+descriptors that it parks outlive it in the anchor. So a process that died is started again at once, without
+credentials, and continues with the parked connection or reports that it cannot.
 
-A session is over when its process has ended and left nothing: neither a parked descriptor nor the mark of one who
-holds a file. What is left is taken up by the next process of the same folder, under whatever unit that is; if there
-will be none, it is closed, so that no connection is held open for a session that is called lost.
+A session is over when its process has ended and left nothing: neither a parked descriptor nor the mark of a held file.
+The next process of the same folder takes up what is left, under whatever unit that is. If there will be none, it is
+closed, so that no connection is held open for a session that is called lost.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ import sys
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-from perdure._ground.secret_forms import hide_forms
+from perdure._ground.secrets.secret_forms import hide_forms
 from perdure.keeper.core import Answer, Call, Gone, Held, Kind, Refused, Unit, Verb, untrusted
-from perdure.keeper.process import COOKIE, CannotStart, Command, is_below, memory_file_with, processes
+from perdure.keeper.process import COOKIE, CannotStart, Program, is_below, memory_file_with, processes
 
 PROGRAMS = {"postgres": "perdure.keeper.pgproxy", "sqlite": "perdure.keeper.sqlite_holder"}
 _ENV = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
 # A holder's file in its folder, for as long as it holds a connection that cannot be parked.
 _MARK = "held"
 # What is parked beside the connection and keeps nothing alive.
-_NOT_ALIVE = ".recipe"
+_NOT_ALIVE = (".recipe", ".ledger")
 # So many deaths within this time, and it is not started again.
 _MOST_DEATHS, _WELL_SECONDS = 5, 30.0
 _ORPHAN_SECONDS = 0.1
 
 
-class Session(Held):
+class SessionUnit(Held):
     _is_wanted = True
     _deaths = 0
     _pipe = -1
@@ -80,13 +80,13 @@ class Session(Held):
         whole[:] = bytes(len(whole))
         self._pipe, theirs = os.pipe()
         os.set_blocking(self._pipe, False)
-        # What it says at its start is for whoever opens it next, also when this keeper does not live to hear it.
+        # Its report at the start is for the next client that opens it, also if this keeper does not live to hear it.
         self.keeper.anchored.put(self._pipe_name, self._pipe)
         log = untrusted.open_file(folder / "log", os.O_CREAT | os.O_APPEND | os.O_WRONLY)
         env = {name: os.environ[name] for name in _ENV if name in os.environ}
         env |= {str(name): str(value) for name, value in self.unit.recipe.get("env", {}).items()}
         program = PROGRAMS[self.unit.recipe["program"]]
-        command = Command([sys.executable, "-m", program], "/", {**env, COOKIE: self.unit.uid}, 0o077)
+        command = Program([sys.executable, "-m", program], "/", {**env, COOKIE: self.unit.uid}, 0o077)
         if self._said.done():
             self._said = self.keeper.loop.create_future()
         self._heard = b""
@@ -132,7 +132,7 @@ class Session(Held):
                 self.keeper.anchored.drop(self._pipe_name)
 
     async def answer(self, call: Call) -> Answer:
-        """What the process says at its start; nothing when it was started by a former keeper."""
+        """The report of the process at its start; nothing if a former keeper started it."""
         return Answer({"said": await asyncio.shield(self._said) if self.unit.is_alive or self._said.done() else {}})
 
     # ── what it leaves ──────────────────────────────────────────────────────────────────────────
@@ -160,7 +160,7 @@ class Session(Held):
         return is_held or any(not name.endswith(_NOT_ALIVE) for name in self._parked(self.unit.uid))
 
     def _let_go(self) -> None:
-        """Nobody will take it up: close it, and the server rolls back."""
+        """No process will take it up: close it, and the server rolls back."""
         for name in self._parked(self.unit.uid):
             fd, _ = self.keeper.anchored.get(name)
             with socket.socket(fileno=fd) if _is_socket(fd) else os.fdopen(fd, "rb", closefd=True) as parked:
@@ -195,7 +195,7 @@ class Session(Held):
         self.keeper.loop.add_reader(self._pipe, self._hear)
 
     def _watch_orphan(self) -> None:
-        """Its anchor has died, and it lives on: nobody else will be told of its end."""
+        """Its anchor has died, and it lives on: its end will not be reported to any other process."""
         if self.unit.is_alive and processes.is_same(self.unit.pid, self.unit.start):
             self.keeper.loop.call_later(_ORPHAN_SECONDS, self._watch_orphan)
         elif self.unit.is_alive:
@@ -278,4 +278,4 @@ def _is_socket(fd: int) -> bool:
     return stat.S_ISSOCK(os.fstat(fd).st_mode)
 
 
-KINDS = (Kind("session", Session, identity=lambda recipe: recipe["config"]["folder"]),)
+KINDS = (Kind("session", SessionUnit, identity=lambda recipe: recipe["config"]["folder"]),)

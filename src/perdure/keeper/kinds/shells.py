@@ -1,9 +1,9 @@
 """Shells that know their commands: bash with marks in its prompt, on a terminal the keeper holds.
 
-`run` presses only a key; the shell looks whether its line is empty, takes the id of the command from a file, reads
-the command itself from another, and refuses an id it has begun. No Enter is ever typed: where the key finds another
-program, or somebody's half line, nothing is run and nothing changes. And after any death the question "has it begun?"
-has an answer. Another program on a terminal (a REPL, ssh, psql) is a Terminal and no more.
+`run` presses one key, and never Enter. The shell then checks that its line is empty, takes the id of the command from a
+file, reads the command itself from another, and refuses an id that it has begun before. If another program gets the
+key, or the line is half typed, nothing is run and nothing changes. So after any death it is known whether a command has
+begun. Another program on a terminal (a REPL, ssh, psql) is only a Terminal.
 """
 
 from __future__ import annotations
@@ -21,34 +21,38 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from perdure.keeper.core import Answer, Call, KeeperCore, Kind, Refused, Soon, Unit, Verb, is_uid, untrusted
-from perdure.keeper.kinds import recipes
-from perdure.keeper.kinds.command_output import (
+from perdure.keeper.kinds.inputs import OWN
+from perdure.keeper.kinds.shell import (
+    LARGEST_OUTPUT,
+    Command,
+    Commands,
+    Mark,
+    Marks,
+    ShellLine,
+    ShellState,
+    digest,
     ended_output,
     forgotten_output,
     forgotten_result,
+    recipe_again,
+    recipes,
     running_output,
     told_command,
 )
-from perdure.keeper.kinds.inputs import OWN
-from perdure.keeper.kinds.marks import Mark, Marks
-from perdure.keeper.kinds.shell_commands import LARGEST_OUTPUT, Command, Commands, digest
-from perdure.keeper.kinds.shell_line import ShellLine
-from perdure.keeper.kinds.shell_state import ShellState, recipe_again
 from perdure.keeper.kinds.spooled_program import MOST_PATIENCE
 from perdure.keeper.kinds.terminals import Terminal
-from perdure.keeper.process import Command as Program
-from perdure.keeper.process import processes
+from perdure.keeper.process import Program, processes
 from perdure.keeper.process import terminal_state as ttys
 
 log = logging.getLogger("perdure.keeper")
 
-# How long a new shell may take to its first prompt: its user's own start files are read before.
+# How long a new shell may take to its first prompt: the user's own start files are read before.
 PROMPT_SECONDS = 30.0
-# How long what a former keeper has typed may take to be read.
+# How long input typed by a former keeper may take to be read.
 ON_ITS_WAY_SECONDS = 2.0
-# How long the shell may take to answer to the key; at its prompt it does so at once.
+# How long the shell may take to answer the key; at its prompt it does so at once.
 ANSWER_SECONDS = 10.0
-# What the shell says instead of an id it has begun before.
+# The shell's word for an id it has begun before.
 REFUSED = "again"
 # The key (Ctrl-^): once to have the call put on the line, if that is empty, and once to have it taken.
 KEY = b"\x1e\x1e"
@@ -70,13 +74,13 @@ class Shell(Terminal):
         self._at_prompt = False
         self._prompt_at = 0  # its place in the output
         self._has_keys = False  # at this prompt the shell can be asked whether its line is empty
-        self._is_coming = True  # the next thing to come is the prompt
+        self._is_coming = True  # the prompt comes next
         self._offer: asyncio.Future[str] | None = None  # what the shell answers to the key
         self._now: Command | None = None
         self._waiters: dict[str, list[asyncio.Future[Command]]] = {}
         self._for_prompt: list[asyncio.Future[None]] = []
         self._for_mark: list[asyncio.Future[None]] = []
-        self._is_settled = Soon()  # it has come to its first prompt, and what it is like is known
+        self._is_settled = Soon()  # it has reached its first prompt, and its state is known
 
     # ── beginning ───────────────────────────────────────────────────────────────────────────────
 
@@ -85,7 +89,7 @@ class Shell(Terminal):
             state, history = self.unit.recipe.pop("state", None), str(self.unit.recipe.pop("history", ""))
             self._functions = self._state.write_start(state, history)
             former = self.unit.recipe.get("commands_of")
-            if former:  # what was asked for before is still known, so a key is good for ever
+            if former:  # earlier commands are still known, so a key is valid for ever
                 old = self.keeper.units.home / _folder_name(former) / "commands"
                 mine = self.keeper.units.folder(self.unit) / "commands"
                 with contextlib.suppress(FileNotFoundError):  # it was never asked anything
@@ -139,7 +143,7 @@ class Shell(Terminal):
     # ── what the output says ────────────────────────────────────────────────────────────────────
 
     def saw(self) -> None:
-        """Look at all that has not been looked at: there may be more of it than is read at once."""
+        """Look at all unread output: there may be more than one read returns."""
         if self._is_shell:
             while (part := self.log.read(self._marks.looked_at)).data:
                 for mark in self._marks.feed(part.start, part.data):
@@ -147,7 +151,7 @@ class Shell(Terminal):
                         self._marked(mark)
 
     def _is_own(self, mark: Mark) -> bool:
-        """Whether the shell itself has made this mark; else it is plain output."""
+        """Whether the shell itself has made this mark; otherwise it is plain output."""
         if self._line is None:
             return mark.number == self.unit.facts.get("nonce")
         return self._line.was_said(mark.said)
@@ -219,7 +223,7 @@ class Shell(Terminal):
         part = self.log.read(command.start, max(0, command.end - command.start))
         try:
             self.commands.ended(command, part.data[: max(0, command.end - part.start)])
-        except OSError as error:  # whoever waits gets the result; after a restart of the machine it is uncertain
+        except OSError as error:  # the waiting client gets the result; after a restart of the machine it is uncertain
             log.warning("the result of a command could not be written down: %s", error)
         for waiter in self._waiters.pop(command.id, ()):
             if not waiter.done():
@@ -266,7 +270,7 @@ class Shell(Terminal):
     # ── commands ────────────────────────────────────────────────────────────────────────────────
 
     async def run(self, call: Call) -> Answer:
-        """The result of a command: the recorded one, or of the one that runs, or of one that is begun now."""
+        """The result of a command: the recorded one, that of the running one, or of one that begins now."""
         id, text = call.get("id", str, ""), call.body.decode()
         if not _ID.fullmatch(id) or "\0" in text:
             raise Refused("invalid", what=f"no id or no command: {id!r}")
@@ -300,7 +304,7 @@ class Shell(Terminal):
         return self._result(ended, self.commands.known[id])
 
     async def _has_come_to_begin(self, command: Command) -> bool:
-        """Whether a command that was asked for before has begun: it may have been typed, and be on its way."""
+        """Whether an earlier command has begun: it may have been typed, and be on its way."""
         is_patient = self._inputs.has_any(f"{OWN}{command.id}-")
         while not self._has_begun(command.id):
             await self._wait_for_prompt()
@@ -387,7 +391,7 @@ class Shell(Terminal):
         for name in ("next", command.id):
             untrusted.remove(self.place / name)
         self.commands.withdraw(command)
-        # What the key was pressed on is still there; the next prompt tells.
+        # The program the key was pressed on is still there; the next prompt tells.
         self._inputs.typed_at = max(self._inputs.typed_at, self.log.end)
         self._at_prompt = True
         return True
@@ -400,7 +404,7 @@ class Shell(Terminal):
     def write(self, id: str, data: bytes) -> Soon:
         if self._is_shell and not self.has_ended:
             self._read()  # whether its prompt has come before this is typed
-        if self._is_shell and self._asks_for_secret():  # a variable may hold it afterwards
+        if self._is_shell and self._asks_for_secret():  # a variable may contain it afterwards
             self.unit.facts["secret_given"] = True
             self.keeper.save(self.unit)
         return super().write(id, data)
@@ -431,7 +435,7 @@ class Shell(Terminal):
         return running_output(command, self.log, offset, self.waits_for(), processes.cwd_of(self.leader) or "")
 
     def command_state(self, call: Call) -> Answer:
-        """Whether a command was asked for, has begun, has ended."""
+        """Whether a command was asked for, has begun, or has ended."""
         id = call.get("id", str, "")
         known = self.commands.known.get(id) if self._is_shell else None
         command = self.commands.all.get(id) if self._is_shell else None

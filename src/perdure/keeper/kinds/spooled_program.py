@@ -1,8 +1,8 @@
 """A program whose output goes straight into a file: no pipe can fill up, so nothing that happens to the keeper or
 to its readers can hold the program up.
 
-Offsets are places in the file for ever. Its older pages are given back to the disk, so a program that talks for
-weeks does not fill it. The file outlives the keeper and the machine's running.
+Offsets are permanent places in the file. Its older pages are given back to the disk, so a program that talks for weeks
+does not fill it. The file outlives the keeper and a restart of the machine.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 
 from perdure.keeper.core import Answer, Call, Caller, Gone, Held, Refused, Verb, untrusted
 from perdure.keeper.kinds.output_log import give_back
-from perdure.keeper.process import COOKIE, Command, is_below, processes
+from perdure.keeper.process import COOKIE, Program, is_below, processes
 
 _SLACK = 1 << 20
 _CHUNK = 1 << 18
-# How often a file is looked at while somebody follows it, and while nobody does.
+# How often to look at a file that a client follows, and at one that none follows.
 _LOOK_SECONDS, _REST_SECONDS = 0.02, 1.0
 # The same while somebody waits for more and no bell rings, and how long they are kept waiting before they are told of
 # nothing.
@@ -31,8 +31,8 @@ class Spooled(Held):
     """Any program that writes to a file of ours."""
 
     file = "output"
-    kept = 16 << 20  # of the newest bytes; older ones may be gone
-    with_token = False  # whether it may speak to the keeper
+    kept = 16 << 20  # of the newest bytes; older ones may be missing
+    with_token = False  # whether it may use the keeper
     _fd = -1
     _pidfd = -1  # of one whose anchor has died
 
@@ -74,7 +74,7 @@ class Spooled(Held):
         """What the program reads from: nothing."""
         return os.open(os.devnull, os.O_RDONLY)
 
-    def command(self) -> Command:
+    def command(self) -> Program:
         recipe = self.unit.recipe
         env = {**recipe["env"], **self.secrets, COOKIE: self.unit.uid}
         return self.program(self.argv, env)
@@ -94,9 +94,9 @@ class Spooled(Held):
         except Gone:
             self._attach(new=False, path=self._still_open())
         if any((one.pid, one.start) == (unit.pid, unit.start) for one in self.keeper.anchored.exits()):
-            return  # how it ended is on its way
+            return  # its end is on its way
         if not processes.is_same(unit.pid, unit.start):
-            self._ended_unseen("it ended while nobody watched")
+            self._ended_unseen("it ended while no keeper was running")
         elif not is_below(unit.pid, self.keeper.anchor_pid):
             self._watch_orphan()
 
@@ -110,7 +110,7 @@ class Spooled(Held):
         raise Gone("its output was removed")
 
     def _watch_orphan(self) -> None:
-        """Its anchor has died: nobody will be told its exit status, only that it has ended."""
+        """Its anchor has died: its exit status will never be known, only that it has ended."""
         with contextlib.suppress(ProcessLookupError, AttributeError):  # it has just ended; or there are no pidfds here
             self._pidfd = os.pidfd_open(self.unit.pid)
             self.keeper.loop.add_reader(self._pidfd, self._look_at_orphan)
@@ -133,7 +133,7 @@ class Spooled(Held):
         self.keeper.save(unit)
 
     def status_unseen(self) -> int:
-        """How it ended, as far as that is known without anybody who saw it."""
+        """How it ended, as far as that is known without a witness."""
         return UNSEEN
 
     def _close_pidfd(self) -> None:
@@ -147,7 +147,7 @@ class Spooled(Held):
         self._fd = untrusted.open_file(path or self._path, flags, is_descriptor=bool(path))
         self._followers: dict[Caller, int] = {}
         self._news, self._waiting = asyncio.Event(), 0
-        self._bell: int | None = None  # rings while somebody waits
+        self._bell: int | None = None  # rings while a client waits
         self._seen = self._first = 0
         self._timer = self.keeper.loop.call_later(_LOOK_SECONDS, self._look)
 
@@ -173,7 +173,7 @@ class Spooled(Held):
         return max(int(self.unit.facts.get("cut_at", 0)), self.size - self.kept, 0)
 
     def look(self) -> None:
-        """Note what was done to its output from outside: it is told, and the program goes on."""
+        """Note changes to its output from outside: they are reported, and the program continues."""
         facts, size, seen = self.unit.facts, self.size, int(self.unit.facts.get("seen", 0))
         if size < seen:
             facts |= {"shift": self._shift + seen - size, "cut_at": seen}
@@ -201,7 +201,7 @@ class Spooled(Held):
             self.touch()
             self._news.set()
         if self._waiting and self._bell is None:
-            self._news.set()  # whoever waits looks for themselves
+            self._news.set()  # each waiting client looks itself
         for caller, sent in list(self._followers.items()):
             self._tell(caller, sent, size)
         if size - self._shift - self.kept - self._first > _SLACK:
@@ -228,7 +228,7 @@ class Spooled(Held):
         self._followers[caller] = sent
 
     def read(self, call: Call) -> Answer:
-        """What was put out from an offset on."""
+        """The output from an offset on."""
         start = max(0, call.get("start", int, 0))
         self.look()
         size = self.size
@@ -276,7 +276,7 @@ class Spooled(Held):
 
     @property
     def watched(self) -> str:
-        """Where a change is news."""
+        """The places where a change is news."""
         return self._path
 
     def _rung(self) -> None:
@@ -308,7 +308,7 @@ class Spooled(Held):
 
     def forget(self) -> None:
         self._close_pidfd()
-        with contextlib.suppress(AttributeError, OSError):  # it may not have got far
+        with contextlib.suppress(AttributeError, OSError):  # it may have stopped early
             self._timer.cancel()
             os.close(self._fd)
 

@@ -21,7 +21,7 @@ from perdure.keeper.core import Answer, Call, Gone, Held, Refused, Soon, Verb, u
 from perdure.keeper.kinds.inputs import Inputs
 from perdure.keeper.kinds.output_log import OutLog, Part
 from perdure.keeper.kinds.spooled_program import check_command
-from perdure.keeper.process import COOKIE, Command
+from perdure.keeper.process import COOKIE, Program
 from perdure.keeper.process import terminal_state as ttys
 
 ROWS, COLUMNS = 40, 120
@@ -72,7 +72,7 @@ class Terminal(Held):
         """A descriptor the program gets beside its terminal; it is closed here afterwards."""
         return None
 
-    def command(self) -> Command:
+    def command(self) -> Program:
         recipe = self.unit.recipe
         env = {**recipe["env"], **self.secrets, COOKIE: self.unit.uid}
         env.setdefault("TERM", "xterm-256color")
@@ -88,7 +88,7 @@ class Terminal(Held):
         self._open()
 
     def recall(self) -> None:
-        """Its terminal is gone; what it put out is still there, as long as the machine runs."""
+        """Its terminal is gone; its output is still there, as long as the machine runs."""
         try:
             self.log = OutLog.recover(self.keeper.anchored, f"{self.unit.uid}/out")
         except KeyError:
@@ -99,7 +99,7 @@ class Terminal(Held):
     def _open(self) -> None:
         self._prepare()
         os.set_blocking(self._master, False)
-        self.has_ended = False  # the terminal, for which nobody may be left
+        self.has_ended = False  # the terminal; no process may be left on it
         self.keeper.loop.add_reader(self._master, self._read)
 
     def _prepare(self) -> None:
@@ -128,7 +128,8 @@ class Terminal(Held):
         self._wake()
 
     def _wake(self) -> None:
-        """Answer those who wait for what is there now, or, once it is over, for what will not come."""
+        """Answer the clients that wait for output that is there now, or, once the program has ended, for output that
+        will not come."""
         if self._waiting:
             is_over, end = self.has_ended or self.unit.ended is not None, self.log.end
             waiting, self._waiting = self._waiting, []
@@ -174,7 +175,7 @@ class Terminal(Held):
         """There is new output; for what a kind reads out of it."""
 
     def _hang_up(self) -> None:
-        """Nobody has the terminal open any more."""
+        """No process has the terminal open any more."""
         self.keeper.loop.remove_reader(self._master)
         self.keeper.loop.remove_writer(self._master)
         self.has_ended = True
@@ -190,7 +191,7 @@ class Terminal(Held):
         self._wake()
 
     def read(self, call: Call) -> Answer:
-        """What was put out from an offset on."""
+        """The output from an offset on."""
         return self._from(max(0, call.get("start", int, 0)))
 
     def _place_of(self, part: Part) -> dict[str, Any]:
@@ -251,7 +252,7 @@ class Terminal(Held):
             self._hang_up()
 
     async def answer(self, call: Call) -> Answer:
-        """Write an answer once echo is off; what it says is kept nowhere."""
+        """Write an answer once echo is off; its text is not stored."""
         id, seconds = _checked(call.get("id", str, "")), float(call.values.get("seconds", 30))
         if self._inputs.state(id) == "done":
             return Answer({"again": True})
@@ -284,7 +285,7 @@ class Terminal(Held):
         return Answer()
 
     def send_signal(self, call: Call) -> Answer:
-        """To whoever is in front, as a key on the terminal would."""
+        """To the foreground process, as a key on the terminal would."""
         number, group = call.get("number", int, signal.SIGINT), ttys.in_front(self._master)
         if number not in {int(one) for one in signal.valid_signals()}:
             raise Refused("invalid", what=f"signal {number}")
@@ -321,13 +322,17 @@ class Terminal(Held):
     # ── the unit ────────────────────────────────────────────────────────────────────────────────
 
     def about(self) -> dict[str, Any]:
-        return {"end": self.log.end, "begin": self.log.begin, "last_input_at": self._inputs.last_at}
+        told = {"end": self.log.end, "begin": self.log.begin, "last_input_at": self._inputs.last_at}
+        if self.has_ended or not self.unit.is_alive:
+            return told
+        rows, columns = ttys.size(self._master)
+        return {**told, "rows": rows, "columns": columns}
 
     def end(self, number: int = signal.SIGHUP) -> None:
         super().end(number)  # interactive shells do not heed SIGTERM
 
     def forget(self) -> None:
-        with contextlib.suppress(AttributeError, OSError):  # it may not have got far
+        with contextlib.suppress(AttributeError, OSError):  # it may have stopped early
             if self._master >= 0:
                 self._hang_up()
                 os.close(self._master)

@@ -1,9 +1,9 @@
 """A sticky PostgreSQL proxy: one process that holds one server session while its clients come and go.
 
-    client ── unix socket ── proxy ── one upstream connection, for ever the same
+    client ── unix socket ── proxy ── one upstream connection, always the same
 
 A client that dies leaves its transaction, temp tables, settings, cursors and locks behind, alive. The next client
-goes on inside them. Run as `python -m perdure.keeper.pgproxy`, with its configuration as JSON on standard input.
+continues inside them. Run as `python -m perdure.keeper.pgproxy`, with its configuration as JSON on standard input.
 
     protocol/      messages as bytes, both ways, and what can be read off them; pure
     login/         the way to the server: sockets, TLS, credentials, our own queries
@@ -34,13 +34,13 @@ __all__ = [
 
 
 def outcome_of_commit(options: dict[str, str], note: dict[str, Any], *, is_over: bool) -> tuple[str, str]:
-    """How a COMMIT ended of which nothing is left but its note: committed, rolled back or uncertain, and why that.
+    """How a COMMIT ended of which only the note is left: committed, rolled back or uncertain, and the reason.
 
     Raises:
         ConnectionError: the server refuses us, stays away, or the connection broke.
     """
-    from perdure.keeper.pgproxy.login import upstream as login  # seldom needed, and all of TLS comes with them
-    from perdure.keeper.pgproxy.recovery import postmortem  # seldom needed, and all of TLS comes with them
+    from perdure.keeper.pgproxy.login import upstream as login  # seldom needed, and it would import all of TLS
+    from perdure.keeper.pgproxy.recovery import postmortem  # seldom needed, and it would import all of TLS
 
     try:
         return postmortem.outcome_of_commit(options, note, is_over=is_over)

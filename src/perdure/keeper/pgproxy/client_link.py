@@ -1,4 +1,4 @@
-"""A client on its way in: what it asks for, and whether it may come. Bytes in, bytes out.
+"""A new client: what it asks for, and whether it is admitted. Bytes in, bytes out.
 
 Clients of other users are refused by their uid. With a secret, a client must also give it as its password: for
 sessions whose folder others can reach.
@@ -30,14 +30,12 @@ class Visitor:
         self.user, self.database = user, database
         self.wants: wire.Startup | None = None
         self.reply = b""
-        self.is_in = False  # may be let in
+        self.is_in = False  # may be admitted
         self.is_over = False  # has been told why not
         self._data = bytearray()
 
     def said(self, data: bytes) -> None:
-        """Raises:
-        Broken: it is no PostgreSQL client.
-        """
+        """Raises: Broken: it is not a PostgreSQL client."""
         self._data += data
         if len(self._data) > _MOST_SAID:
             raise wire.Broken("more than a client says before it is let in")
@@ -46,7 +44,7 @@ class Visitor:
 
     @property
     def rest(self) -> bytes:
-        """What it has said already as a client."""
+        """The bytes it has already sent as a client."""
         return bytes(self._data)
 
     @property
@@ -63,7 +61,7 @@ class Visitor:
 
     @property
     def ignored(self) -> list[str]:
-        """Settings it asked for that a session which goes on does not take."""
+        """Requested settings that a continued session does not take."""
         given = dict(self.wants.parameters) if self.wants else {}
         left = [name for name in given if name not in _OWN and not name.startswith("_pq_.")]
         options = _GUARD.sub("", given.get("options", "")).strip()

@@ -1,9 +1,9 @@
-"""What a session's owner asks beside the database protocol: one line of JSON, one line back.
+"""The control questions of a session's owner, beside the database protocol: one line of JSON, one line back.
 
-{"ask": "state"}                 the facts, and how things stand
+{"ask": "state"}                 the facts, and the present state
 {"ask": "wait", "for": "quiet"}  the same, when nothing is under way; "none": when no transaction is open;
                                  "gone": when the server is lost
-{"ask": "fence", "why"}          the present client is not heard any more
+{"ask": "fence", "why"}          nothing more is read from the present client
 {"ask": "cancel"}                the running statement is cancelled
 {"ask": "commit" | "rollback"}   of the open transaction
 {"ask": "number"}                the state, with the number of the open transaction and the server that gave it
@@ -28,7 +28,7 @@ from perdure.keeper.pgproxy.session_start import as_text
 
 _LONGEST, _LONGEST_ERROR = 1 << 16, 1000
 _MOST_LINKS = 256
-_MOST_UNREAD = 4 << 20  # bytes of answers to somebody who does not read them
+_MOST_UNREAD = 4 << 20  # bytes of answers to a client that does not read them
 _LONGEST_HOLD = 30 * 86400.0  # seconds
 
 
@@ -147,7 +147,7 @@ class Control:
             self._tell(link, self.state() | ({"ended": ended.facts()} if ended else {}))
 
     def _tell(self, link: socket.socket, what: dict[str, Any]) -> None:
-        """As soon as the other end takes it; the session does not wait for somebody who asks and does not listen."""
+        """As soon as the other end takes it; the session does not wait for a client that asks and does not read."""
         if (out := self._out.get(link.fileno())) is None:
             return
         out += json.dumps(what).encode() + b"\n"

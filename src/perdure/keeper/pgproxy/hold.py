@@ -1,8 +1,8 @@
 """How long an open transaction waits for a client. Pure.
 
-A transaction that nobody comes back to holds locks and keeps the server from cleaning up; so there is always a
-limit. The server's own time-outs end the whole session; a little before they would, the transaction is rolled back,
-so that the rest of the session stays.
+A transaction without a client holds locks and keeps the server from cleaning up, so there is always a limit. The
+server's own time-outs end the whole session; the transaction is rolled back a little before, so that the rest of the
+session stays.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Hold:
         return min(ends)
 
     def capped(self) -> tuple[float, str]:
-        """How long a transaction is held at most, and by whose limit."""
+        """The longest time a transaction is held, and which limit says so."""
         limits = [(self.limit, "the hold limit")]
         limits += [(self.idle_timeout, "idle_in_transaction_session_timeout")] if self.idle_timeout else []
         limits += [(self.transaction_timeout, "transaction_timeout")] if self.transaction_timeout else []

@@ -1,7 +1,7 @@
 """The loop that moves the bytes between the client, the session and the server.
 
 One thread. A client that does not read stops the server, as on a direct connection; a client that is gone stops
-nothing. What the server says is looked at before it is taken out of the socket, and facts are written in between:
+nothing. The server's messages are looked at before they are taken out of the socket, and facts are written in between:
 so a successor finds either the answer or what was made of it.
 """
 
@@ -24,7 +24,7 @@ from perdure.keeper.pgproxy.login import upstream as login
 from perdure.keeper.pgproxy.poller import Poller
 from perdure.keeper.pgproxy.protocol import FENCED, wire
 from perdure.keeper.pgproxy.read_size import Gulp
-from perdure.keeper.pgproxy.recovery import IDLE, LARGE, ONLY_NUMBER, SENDING, SENT, Notebook, Witness, to_json
+from perdure.keeper.pgproxy.recovery import IDLE, LARGE, ONLY_NUMBER, SENDING, SENT, CommitWitness, Notebook, to_json
 from perdure.keeper.pgproxy.session import Session
 from perdure.keeper.session import hold_clock as clock
 
@@ -45,7 +45,7 @@ class Proxy:
         upstream: Upstream,
         notes: Notebook,
         hold: Hold,
-        witness: Witness,
+        witness: CommitWitness,
         options: dict[str, str],
     ) -> None:
         self.session, self.upstream, self.notes, self.hold = session, upstream, notes, hold
@@ -128,7 +128,7 @@ class Proxy:
                 return
             is_at_rest = self.session.is_quiet and not is_of_witness
             if is_at_rest:
-                self.on_rest()  # before the client hears of it: what it has heard of can be built anew
+                self.on_rest()  # before the client learns of it: everything it knows can then be built anew
             self._hand_to_client()
             if is_at_rest and self.session.is_quiet:
                 self._came_to_rest()
@@ -194,7 +194,7 @@ class Proxy:
         except (BlockingIOError, ssl.SSLWantWriteError, ssl.SSLWantReadError):
             return
         except (OSError, ssl.SSLError):
-            self._server_event()  # why it closed may still be there to be read
+            self._server_event()  # the reason for closing may still be readable
             self.server_lost("the connection to the server broke")
             return
         if sent == len(out):
@@ -204,7 +204,7 @@ class Proxy:
         del out[:sent]
 
     def ask_number(self) -> None:
-        """Have the number of the open transaction asked for. A COMMIT that comes next goes out at once."""
+        """Ask for the number of the open transaction. A COMMIT after that is sent at once."""
         if self.notes.phase == IDLE and self.session.gone is None and self.witness.may_ask(self.session):
             self._question += self.witness.question()
             self.write_facts()
@@ -231,7 +231,7 @@ class Proxy:
         self.is_cut = True
         self.session.lost(why)
         with contextlib.suppress(OSError):
-            self._server.shutdown(socket.SHUT_RDWR)  # the parked copy of it too: what is lost is not left open
+            self._server.shutdown(socket.SHUT_RDWR)  # the parked copy of it too: a lost connection must not stay open
         self._forget(self._server)
         self.write_facts()
         if self.client is not None:
@@ -281,7 +281,7 @@ class Proxy:
         self._forget(visitor.link)
 
     def _wait(self, visitor: Visitor) -> None:
-        """The newest client is the one: the one before is fenced, and so is one that still waits."""
+        """The newest client wins: the one before is fenced, and so is one that still waits."""
         if self.waiting is not None:
             self._send_away(self.waiting, "a newer client has taken this session over")
         self.waiting = visitor
@@ -385,7 +385,7 @@ class Proxy:
 
     @property
     def is_orphan(self) -> bool:
-        """Whether an open transaction waits for somebody."""
+        """Whether an open transaction has no client."""
         session = self.session
         return self.client is None and session.status != b"I" and session.is_quiet and session.gone is None
 
@@ -393,7 +393,7 @@ class Proxy:
         if self.is_orphan and self.waiting is None:
             end, whose = self.hold.deadline()
             if clock.seconds() >= end:
-                told = f"the open transaction was rolled back: nobody came back to it within {whose}"
+                told = f"the open transaction was rolled back: no client came back to it within {whose}"
                 self.lost_parts.append(told)
                 self.session.rolled_back(told)
         elif self.idle_limit and self.client is None and self.waiting is None and self.session.is_quiet:
@@ -438,7 +438,7 @@ class Proxy:
         }
 
     def write_facts(self, *, anew: bool = True) -> None:
-        """Write down what is; with `anew=False` what seldom changes is taken from the last time, if it has not."""
+        """Write down the facts; with `anew=False` the rarely changing ones are only written if they changed."""
         if anew or self._lasting_of != self.session.changes:
             self._lasting_of = self.session.changes
             self._lasting = to_json(self._lasting_facts())

@@ -1,4 +1,4 @@
-"""Which sockets are waited for, and what is called when one has something to say."""
+"""Which sockets are watched, and what is called when one is ready."""
 
 from __future__ import annotations
 

@@ -20,19 +20,19 @@ from perdure.keeper.pgproxy.protocol import wire
 from perdure.keeper.pgproxy.recovery import (
     NAME,
     Adopted,
+    CommitWitness,
     Finding,
     Notebook,
     Parking,
     Server,
     Trace,
     Unusable,
-    Witness,
     adopt,
     examine,
     parking_of,
 )
 from perdure.keeper.pgproxy.session import Blocks
-from perdure.keeper.pgproxy.session_start import as_text, keep_recipe, kept_ledger, kept_recipe, make, take_over
+from perdure.keeper.pgproxy.session_start import LEDGER, as_text, keep_recipe, kept_ledger, kept_recipe, make, take_over
 from perdure.keeper.session import Ledger, forget_passwords, hold_lock, listen, tell_starter
 from perdure.keeper.session import hold_clock as clock
 
@@ -69,14 +69,14 @@ def main(config: dict[str, Any], answer: Answer | None = None) -> None:
         return
     forget_passwords(config.get("options") or {})
     proxy.secret = config.get("secret") or ""
-    if "channel" not in config:  # nobody else would ever end it
+    if "channel" not in config:  # no other process would ever end it
         proxy.idle_limit = float(config["hold"]) + 3600
     control = Control(proxy, listen(os.path.join(folder, "control")), how)
     proxy.poller.listen(listen(os.path.join(folder, _DOOR)), proxy.arrived)
     _put_back_when_told(proxy, control, folder)
     proxy.write_facts()
     tell(how)
-    # Not SIGTERM: whoever sends that only ends the process, and the next one goes on with its connection.
+    # Not SIGTERM: its sender only ends the process, and the next one continues with its connection.
     signal.signal(signal.SIGUSR1, _told_to_end)
     with contextlib.suppress(_Told):
         proxy.run()
@@ -93,6 +93,7 @@ def _put_back_when_told(proxy: Proxy, control: Control, folder: str) -> None:
         heard.recv(64)
         hold_lock(folder)
         proxy.witness.put_back(os.path.join(folder, NAME))
+        proxy.session.ledger.put_back()
         for name, listens in (
             (_DOOR, lambda door: proxy.poller.listen(door, proxy.arrived)),
             ("control", control.listen),
@@ -118,7 +119,7 @@ def _told_to_end(*_: object) -> None:
 
 def _begin(config: Mapping[str, Any], parking: Parking) -> tuple[Proxy, dict[str, Any]]:
     name, options = config["name"], dict(config.get("options") or {})
-    lost, ledger = "", kept_ledger(config)
+    lost, ledger = "", kept_ledger(config, parking)
     try:
         adopted = adopt(name, parking, ledger)
     except Unusable as problem:
@@ -150,7 +151,7 @@ def _new(
     take_over(ledger, made, finding)
     upstream = made.upstream
     hold = Hold(float(config["hold"]), *made.timeouts, left=clock.seconds(), began=clock.seconds())
-    proxy = Proxy(made.session, upstream, Notebook.new(), hold, Witness(trace, made.server), options)
+    proxy = Proxy(made.session, upstream, Notebook.new(), hold, CommitWitness(trace, made.server), options)
     if finding is not None:
         _tell_next(proxy, finding)
     proxy.write_facts()
@@ -168,7 +169,7 @@ def _trace_of(config: Mapping[str, Any]) -> Trace:
 
 
 def _tell_next(proxy: Proxy, finding: Finding) -> None:
-    """Whoever comes next is told what became of the session before."""
+    """The next client is told the outcome of the session before."""
     session = proxy.session
     if finding.outcome is not None:
         session.outcome = finding.outcome
@@ -188,7 +189,7 @@ def _proxy_of(adopted: Adopted, config: Mapping[str, Any]) -> Proxy:
     options = {"user": facts["user"], "dbname": facts["database"]}
     trace = _trace_of(config)
     noted = trace.read()
-    witness = Witness(trace, noted.server if noted is not None else Server())
+    witness = CommitWitness(trace, noted.server if noted is not None else Server())
     if noted is not None and noted.has_committed:
         adopted.session.has_committed = True
     proxy = Proxy(adopted.session, upstream, adopted.notes, hold, witness, options)
@@ -209,5 +210,5 @@ def _end(proxy: Proxy, parking: Parking, name: str) -> None:
         link.sendall(wire.TERMINATE)
         link.shutdown(socket.SHUT_RDWR)
     with contextlib.suppress(OSError, ConnectionError):
-        for part in (name, f"{name}.notes", f"{name}.recipe"):
+        for part in (name, f"{name}.notes", f"{name}.recipe", f"{name}.{LEDGER}"):
             parking.drop(part)

@@ -1,7 +1,7 @@
-"""How much to read at once: little, unless little was not enough.
+"""Choose how many bytes to read at once: few, until few were not enough.
 
-Memory for a large read has to be had from the system and given back, each time, which takes longer than a short
-answer itself.
+Memory for a large read is taken from the system and given back each time, which takes longer than reading a short
+answer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Gulp:
         self.size = _LITTLE
 
     def took(self, size: int) -> bool:
-        """So much was there; whether there may be more."""
+        """Note how much was read; returns whether there may be more."""
         was_full = size >= self.size
         self.size = min(self._most, 4 * self.size) if was_full else max(_LITTLE, self.size // 4)
         return was_full

@@ -13,7 +13,7 @@ from perdure.keeper.pgproxy.login import upstream as login
 from perdure.keeper.pgproxy.loop import Proxy
 from perdure.keeper.pgproxy.protocol import wire
 from perdure.keeper.pgproxy.recovery import Differs, Finding, Notebook, Parking, Server, rebuild, server_of, to_json
-from perdure.keeper.pgproxy.session import Blocks, Recipe, RecordingSession, Session
+from perdure.keeper.pgproxy.session import Blocks, RecordingSession, Session, SessionRecipe
 from perdure.keeper.session import COMMITTED, Ledger
 
 
@@ -28,7 +28,7 @@ class Made:
     applied: int = 0  # statements of it
 
 
-def make(options: dict[str, str], recipe: Recipe | None) -> Made:
+def make(options: dict[str, str], recipe: SessionRecipe | None) -> Made:
     """A session, logged in; without a recipe a plain one.
 
     Raises:
@@ -40,25 +40,25 @@ def make(options: dict[str, str], recipe: Recipe | None) -> Made:
         raise login.LoginFailed(f"the server cannot be understood: {problem}", "protocol") from None
 
 
-def _make(options: dict[str, str], recipe: Recipe | None) -> Made:
+def _make(options: dict[str, str], recipe: SessionRecipe | None) -> Made:
     if recipe is None or not (recipe.shaping or recipe.open or recipe.spoiled):
         return _plain(options, recipe)
     try:
         return _built(options, recipe)
     except (Differs, OSError) as problem:
         why = str(problem)
-    only_shaping = Recipe()
+    only_shaping = SessionRecipe()
     only_shaping.shaping = recipe.shaping
     try:
         made = _built(options, only_shaping)
     except (Differs, OSError) as problem:
-        made = _plain(options, Recipe())
+        made = _plain(options, SessionRecipe())
         why = f"{why}; {problem}"
     made.how, made.refused = "new", why
     return made
 
 
-def _plain(options: dict[str, str], recipe: Recipe | None) -> Made:
+def _plain(options: dict[str, str], recipe: SessionRecipe | None) -> Made:
     upstream = login.log_in(options)
     session = (
         Session(b"I", upstream.parameters) if recipe is None else RecordingSession(b"I", upstream.parameters, recipe)
@@ -66,7 +66,7 @@ def _plain(options: dict[str, str], recipe: Recipe | None) -> Made:
     return Made(upstream, session, login.timeouts(upstream.socket), server_of(upstream), "new")
 
 
-def _built(options: dict[str, str], recipe: Recipe) -> Made:
+def _built(options: dict[str, str], recipe: SessionRecipe) -> Made:
     upstream = login.log_in(options)
     timeouts, server = login.timeouts(upstream.socket), server_of(upstream)
     upstream.socket.settimeout(None)
@@ -84,12 +84,12 @@ def _built(options: dict[str, str], recipe: Recipe) -> Made:
 # ── where recipes are kept ───────────────────────────────────────────────────────────────────────
 
 
-# Beside the session's sockets: it outlives the proxy and the anchor, and goes with the session.
+# Beside the session's sockets: it outlives the proxy and the anchor, and is removed with the session.
 RECIPE = "recipe"
 
 
-def kept_recipe(config: Mapping[str, Any], parking: Parking) -> tuple[Recipe | None, Notebook | None]:
-    """The recipe of the session before, and the page it is to be written on; none unless it is asked for."""
+def kept_recipe(config: Mapping[str, Any], parking: Parking) -> tuple[SessionRecipe | None, Notebook | None]:
+    """The recipe of the previous session, and the page for the new one; none unless requested."""
     if config.get("rebuild", "never") == "never":
         return None, None
     name = f"{config['name']}.recipe"
@@ -99,15 +99,18 @@ def kept_recipe(config: Mapping[str, Any], parking: Parking) -> tuple[Recipe | N
         parking.put(name, page.fd)
     given = config.get("recipe")
     facts = json.loads(base64.b64decode(given)) if given else page.read()
-    return Recipe.of(facts) if facts else Recipe(), page
+    return SessionRecipe.of(facts) if facts else SessionRecipe(), page
 
 
 LEDGER = "ledger"
 
 
-def kept_ledger(config: Mapping[str, Any]) -> Ledger:
-    """What was done in this session, whoever held it."""
-    return Ledger(f"{config['folder']}/{LEDGER}")
+def kept_ledger(config: Mapping[str, Any], parking: Parking) -> Ledger:
+    """The calls done in this session, by any process."""
+    name = f"{config['name']}.{LEDGER}"
+    parked = parking.take(name)
+    path = f"{config['folder']}/{LEDGER}"
+    return Ledger(path, parked[0] if parked is not None else -1, lambda file: parking.put(name, file))
 
 
 def take_over(ledger: Ledger, made: Made, finding: Finding | None) -> None:
@@ -135,7 +138,7 @@ def _settle(ledger: Ledger, finding: Finding) -> None:
         ledger.ended(is_committed=True)
 
 
-def as_text(recipe: Recipe | None) -> str:
+def as_text(recipe: SessionRecipe | None) -> str:
     """A recipe on its way to another process."""
     return base64.b64encode(to_json(recipe.facts())).decode() if recipe is not None else ""
 

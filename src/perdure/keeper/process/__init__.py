@@ -10,7 +10,7 @@ __getattr__ = lazy_door(
         "memory_files": ("memory_file", "memory_file_with"),
         "ports": ("is_taken",),
         "processes": ("COOKIE", "OWNER", "is_running"),
-        "spawner": ("CannotStart", "Command", "TOKEN_FD", "spawn"),
+        "spawner": ("CannotStart", "Program", "TOKEN_FD", "spawn"),
     },
     modules=("ports", "processes", "terminal_state"),
 )

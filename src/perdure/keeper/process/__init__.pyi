@@ -8,7 +8,7 @@ from perdure.keeper.process.isolation import Isolation
 from perdure.keeper.process.memory_files import memory_file, memory_file_with
 from perdure.keeper.process.ports import is_taken
 from perdure.keeper.process.processes import COOKIE, OWNER, is_running
-from perdure.keeper.process.spawner import CannotStart, Command, TOKEN_FD, spawn
+from perdure.keeper.process.spawner import CannotStart, Program, TOKEN_FD, spawn
 from perdure.keeper.process import ports
 from perdure.keeper.process import processes
 from perdure.keeper.process import terminal_state
@@ -24,7 +24,7 @@ __all__ = [
     "OWNER",
     "is_running",
     "CannotStart",
-    "Command",
+    "Program",
     "TOKEN_FD",
     "spawn",
     "ports",

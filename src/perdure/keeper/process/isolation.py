@@ -1,11 +1,11 @@
 """Processes that see nothing of the keeper, of other units, or of the user's other processes. Linux only.
 
-An isolated unit has process, mount and IPC namespaces of its own; without the right to make those, a user namespace
-too, in which the user is itself. Its first process is a small one of ours that reaps orphans, passes signals on, and
-ends everything when the program ends. The keeper's files (its socket, its records, `.perdure` with the store) are
-covered by empty folders. Terminals (/dev/pts), message queues (/dev/mqueue) and /proc are instances of its own, so no
-terminal of another unit can be opened. Capabilities are given up for good, so the covers stay, and no process
-inside can become another user (no sudo).
+An isolated unit has its own process, mount and IPC namespaces; without the right to make those, a user namespace too,
+in which the user keeps its id. Its first process is a small one of ours that reaps orphans, passes signals on, and ends
+everything when the program ends. The keeper's files (its socket, its records, `.perdure` with the store) are covered by
+empty folders. Terminals (/dev/pts), message queues (/dev/mqueue) and /proc are separate instances, so no terminal of
+another unit can be opened. Capabilities are given up for good, so the covers stay, and no process inside can become
+another user (no sudo).
 
 Not isolated, and said so in docs/guide/shells.md: files outside the covered folders, the network with its abstract
 sockets, the kernel's keyrings, the clock, and control groups.
@@ -47,7 +47,7 @@ class Isolation:
 
 
 def leave() -> None:
-    """What this process forks next is in namespaces of its own.
+    """The next child that this process forks is in new namespaces.
 
     Raises:
         NotAllowed: the kernel forbids it.

@@ -1,4 +1,4 @@
-"""Who listens where, from /proc: the ports of a unit's own processes, and whether a stranger has one."""
+"""Which process listens on which port, from /proc: a unit's own processes, or a stranger."""
 
 from __future__ import annotations
 

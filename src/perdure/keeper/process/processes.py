@@ -15,7 +15,7 @@ from perdure.keeper.anchor import start_of
 from perdure.keeper.process.ancestry import is_below
 
 COOKIE = "PERDURE_UNIT"
-# Says whose a service is, for a keeper that has no record of it any more.
+# Names the owner of a service, for a keeper that has no record of it any more.
 OWNER = "PERDURE_UNIT_OF"
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _HAS_PROC = os.path.exists("/proc/self/stat")
@@ -95,7 +95,7 @@ def below(anchor: int, but: int) -> Iterator[int]:
 
 
 def with_cookie(cookie: str) -> Iterator[int]:
-    """Every process that has a unit's cookie, wherever it stands: also one whose anchor has died."""
+    """Every process with a unit's cookie, wherever it is: also one whose anchor has died."""
     return with_variable(COOKIE, cookie)
 
 
@@ -132,7 +132,7 @@ def is_in_inner_namespace(pid: int) -> bool:
 
 
 def kill(pids: Iterator[int], number: int = signal.SIGKILL) -> int:
-    """How many were there to get it."""
+    """Returns how many processes got the signal."""
     count = 0
     for pid in pids:
         with contextlib.suppress(ProcessLookupError, PermissionError):

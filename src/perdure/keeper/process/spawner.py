@@ -37,7 +37,7 @@ class CannotStart(Exception):
 
 
 @dataclass(frozen=True)
-class Command:
+class Program:
     """What to execute, and with what."""
 
     argv: Sequence[str]
@@ -86,7 +86,7 @@ class Waiting:
         os.close(self._trouble)
 
 
-def spawn(command: Command, stdio: tuple[int, int, int], *, is_terminal: bool, token: int | None = None) -> Waiting:
+def spawn(command: Program, stdio: tuple[int, int, int], *, is_terminal: bool, token: int | None = None) -> Waiting:
     """A process at the gate. Its descriptors 0, 1, 2 are `stdio`; TOKEN_FD is its token, if it gets one."""
     gate_in, gate_out = os.pipe()
     told_in, told_out = os.pipe()
@@ -129,7 +129,7 @@ def _isolate(how: Isolation) -> None:
 
 
 def _begin(
-    command: Command, stdio: tuple[int, int, int], is_terminal: bool, token: int | None, gate: int, trouble: int
+    command: Program, stdio: tuple[int, int, int], is_terminal: bool, token: int | None, gate: int, trouble: int
 ) -> NoReturn:
     os.setsid()
     if not os.read(gate, 1):
@@ -150,7 +150,7 @@ def _begin(
     os._exit(127)
 
 
-def _in_words(error: BaseException, command: Command) -> str:
+def _in_words(error: BaseException, command: Program) -> str:
     if not isinstance(error, OSError) or not error.strerror:
         return str(error)
     is_folder = error.filename is not None and os.fsdecode(error.filename) == command.cwd

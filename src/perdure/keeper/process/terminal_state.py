@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 from perdure.keeper.process import processes
 
-# Where a process sleeps that reads from a terminal, by the names of the kernel's functions.
+# Kernel functions in which a process sleeps while it reads from a terminal.
 _READING = frozenset({"n_tty_read", "wait_woken", "tty_read"})
 # … and where one sleeps that waits for any of several things, as line editors do.
 _CHOOSING = frozenset({"do_select", "do_sys_poll", "poll_schedule_timeout", "ep_poll", "do_epoll_wait"})

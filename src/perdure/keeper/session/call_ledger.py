@@ -1,7 +1,7 @@
 """Record the statements of a kept session by the call that sent them, so that no call runs twice.
 
-A durable function that is replayed, or a step that was cut off, asks for its statements again. Each statement comes
-with the path of its call. For each path the ledger has the statement and its answer:
+A replayed durable function, or a step that runs again, sends its statements again. Each statement carries the path of
+its call. For each path the ledger has the statement and its answer:
 
     begin      before the statement goes out; a process that dies now leaves it as pending
     done       before its client hears the answer
@@ -9,7 +9,8 @@ with the path of its call. For each path the ledger has the statement and its an
     forget     a savepoint was rolled back to: later calls never happened
 
 The file is in memory, beside the session's sockets, and only ever appended to. It outlives the session's process, as
-the connection does. An incomplete record at its end is cut off: nothing was done after it.
+the connection does. Its folder can be removed under a connection that lives on; so whoever parks the connection parks
+the file too, and takes it from there. An incomplete record at its end is cut off: nothing was done after it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import blake2b
 from struct import Struct
@@ -34,7 +36,7 @@ _TEXT = 200
 BEGIN, DONE, NEVER, ENDED, FORGET, UNCERTAIN, LINE = b"B", b"D", b"N", b"E", b"F", b"U", b"L"
 
 
-class Call(NamedTuple):
+class StatementCall(NamedTuple):
     """The call a statement belongs to, and the statement's digest."""
 
     line: str  # of the task's journal
@@ -47,7 +49,7 @@ class Call(NamedTuple):
         return to_json([self.line, self.path, self.digest, self.block, self.text[:_TEXT]]).encode()
 
     @classmethod
-    def of(cls, told: bytes) -> Call:
+    def of(cls, told: bytes) -> StatementCall:
         """Raises: ValueError."""
         parts = json.loads(told)
         if not isinstance(parts, list) or len(parts) != 5 or not all(isinstance(part, str) for part in parts):
@@ -59,13 +61,13 @@ class Call(NamedTuple):
 class Noted:
     """The entry of one call."""
 
-    call: Call
+    call: StatementCall
     answer: bytes | None = None  # None: too large to be kept, or lost with the process that heard it
     is_uncertain: bool = False
 
 
 def digest_of(*parts: bytes) -> str:
-    """What tells one statement with its values from others."""
+    """Digest of a statement with its values."""
     found = blake2b(digest_size=16)
     for part in parts:
         found.update(len(part).to_bytes(8))
@@ -74,17 +76,20 @@ def digest_of(*parts: bytes) -> str:
 
 
 class Ledger:
-    def __init__(self, path: str = "") -> None:
+    """`parked` is a copy of the file's descriptor, and counts whatever is at the path; `park` gets each new one."""
+
+    def __init__(self, path: str = "", parked: int = -1, park: Callable[[int], None] = lambda _: None) -> None:
         self.line = ""
         self.settled: dict[str, Noted] = {}  # committed, oldest first
         self.open: dict[str, Noted] = {}  # of the open transaction, in order
-        self.pending: Call | None = None
+        self.pending: StatementCall | None = None
         self._kept = 0
-        self._path, self._file, self._size = path, -1, 0
+        self._path, self._file, self._size, self._park = path, -1, 0, park
         if path:
-            self._read()
+            self._read(parked)
+            self.put_back()
 
-    def find(self, call: Call) -> Noted | None:
+    def find(self, call: StatementCall) -> Noted | None:
         """The entry of this call; None for a call of another line of the journal."""
         if call.line != self.line:
             return None
@@ -97,11 +102,11 @@ class Ledger:
 
     # ── what happens ────────────────────────────────────────────────────────────────────────────
 
-    def begin(self, call: Call) -> None:
+    def begin(self, call: StatementCall) -> None:
         """It is about to go out.
 
         Raises:
-            OSError: this could not be written down; it may not go out.
+            OSError: this could not be written down, so it must not be sent.
         """
         if call.line != self.line:
             self._write(LINE, call.line.encode())
@@ -110,7 +115,7 @@ class Ledger:
         self.pending = call
 
     def done(self, answer: bytes | None, *, is_open: bool) -> None:
-        """The pending call has ended. `is_open`: inside a transaction, which may still be rolled back."""
+        """The pending call has ended. `is_open`: inside a transaction, which can still be rolled back."""
         if self.pending is None:
             return
         if answer is not None and (len(answer) > LONGEST_ANSWER or self._kept + len(answer) > _MOST_OPEN_BYTES):
@@ -159,6 +164,11 @@ class Ledger:
         if missing:
             self.forget(missing[0])
 
+    def put_back(self) -> None:
+        """Have the file at its path, also when that was removed."""
+        if not self._is_at_path():
+            self._write_anew()
+
     # ── state ───────────────────────────────────────────────────────────────────────────────────
 
     def _begin_line(self, line: str) -> None:
@@ -205,8 +215,11 @@ class Ledger:
             _write_all(self._file, data, self._size)
             self._size += len(data)
 
-    def _read(self) -> None:
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    def _read(self, parked: int) -> None:
+        self._file = parked
+        if parked < 0:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            self._park(self._file)
         data = b""
         while part := os.pread(self._file, 1 << 20, len(data)):
             data += part
@@ -217,11 +230,17 @@ class Ledger:
         self._size = at
         os.ftruncate(self._file, at)
 
+    def _is_at_path(self) -> bool:
+        try:
+            return os.path.samestat(os.stat(self._path, follow_symlinks=False), os.fstat(self._file))
+        except FileNotFoundError:
+            return False
+
     def _apply(self, kind: bytes, header: bytes, answer: bytes) -> None:
         if kind == LINE:
             self._begin_line(header.decode())
         elif kind == BEGIN:
-            self.pending = Call.of(header)
+            self.pending = StatementCall.of(header)
         elif kind == DONE:
             is_open, is_kept = json.loads(header)
             self._done(answer if is_kept else None, is_open)
@@ -235,12 +254,15 @@ class Ledger:
             self._forget(header.decode())
 
     def _write_anew(self) -> None:
-        """Rewrite the file without finished calls. The new file replaces the old one atomically."""
+        """Write only what is still known into a new file, which replaces the old one atomically."""
         parts = [_record(LINE, self.line.encode())]
-        for noted in self.settled.values():
-            parts.append(_record(BEGIN, noted.call.told()))
-            kept = to_json([False, noted.answer is not None]).encode()
-            parts.append(_record(UNCERTAIN) if noted.is_uncertain else _record(DONE, kept, noted.answer or b""))
+        for calls, is_open in ((self.settled, False), (self.open, True)):
+            for noted in calls.values():
+                parts.append(_record(BEGIN, noted.call.told()))
+                kept = to_json([is_open, noted.answer is not None]).encode()
+                parts.append(_record(UNCERTAIN) if noted.is_uncertain else _record(DONE, kept, noted.answer or b""))
+        if self.pending is not None:
+            parts.append(_record(BEGIN, self.pending.told()))
         data = b"".join(parts)
         fresh = f"{self._path}.new"
         file = os.open(fresh, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -248,6 +270,7 @@ class Ledger:
         os.replace(fresh, self._path)
         os.close(self._file)
         self._file, self._size = file, len(data)
+        self._park(file)
 
 
 def _write_all(file: int, data: bytes, at: int) -> None:

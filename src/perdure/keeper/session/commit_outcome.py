@@ -1,4 +1,4 @@
-"""How a transaction ended, as the processes that hold sessions tell it."""
+"""How a transaction ended, as reported by the processes that hold sessions."""
 
 from __future__ import annotations
 

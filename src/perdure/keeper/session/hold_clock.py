@@ -21,7 +21,7 @@ def seconds() -> float:
 
 
 def longest_wait() -> float:
-    """How long a wait may last before the clock is looked at again: a moved one rings no bell."""
+    """How long a wait can last before the clock is read again: moving a clock rings no bell."""
     return 0.005 if _moved() else 60.0
 
 

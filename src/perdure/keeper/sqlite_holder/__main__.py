@@ -1,13 +1,12 @@
 """Hold one SQLite connection for a task: its transaction stays open while clients come and go.
 
-Run as `python -m perdure.keeper.sqlite_holder` with its configuration as a line of JSON on standard input:
-name,
-folder (of this session alone), path (of the database), hold (seconds), busy (seconds). Clients speak lines of JSON on
-a socket in the folder. One that says `attach` is the client; a newer one fences it. What others may ask at any time:
+Run as `python -m perdure.keeper.sqlite_holder`. Its configuration is a line of JSON on standard input: name, folder
+(of this session alone), path (of the database), hold (seconds), busy (seconds). Clients speak lines of JSON on a socket
+in the folder. One that says `attach` is the client; a newer one fences it. Other processes may ask at any time for:
 state, wait, cancel, fence, end.
 
 SQLite locks belong to a process, so nothing can be parked: if this process dies, SQLite rolls the transaction back.
-The file `held` in the folder says that one was here; who finds it at its start tells so.
+The file `held` in the folder shows that a holder was here; the next one finds it at its start and reports the loss.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from perdure.keeper.json_text import to_json
 from perdure.keeper.session import (
     COMMITTED,
     ROLLED_BACK,
-    Call,
     Ledger,
     Noted,
+    StatementCall,
     hold_lock,
     listen,
     read_config,
@@ -47,7 +46,7 @@ _LONGEST_LINE = 64 << 20
 # It was there before, says the keeper, and its folder was removed with all that it had noted.
 UNNOTED = "its process died and its notes were removed: whether its last statement was done is not known"
 LOST = "its process died, and SQLite rolled back what was not committed"
-HELD_TOO_LONG = "the open transaction was rolled back: nobody came back to it within the hold limit"
+HELD_TOO_LONG = "the open transaction was rolled back: no client came back to it within the hold limit"
 
 
 class Holder:
@@ -61,7 +60,7 @@ class Holder:
         self.witness = Witness(self.connection, path, folder, log)
         self.found = self.witness.find_out()  # what became of the holder before
         self.gone = ""  # what was done to the file
-        self.path, self.hold, self.lost = path, hold, lost
+        self.path, self.hold, self.lost, self.door = path, hold, lost, os.path.join(folder, "control")
         self.turn = threading.RLock()  # one statement at a time
         self.changed = threading.Condition()
         self.client: socket.socket | None = None
@@ -84,6 +83,16 @@ class Holder:
         self.ledger.connection_lost()
         self.witness.has_committed = self.found.get("transaction") == COMMITTED
 
+    def close_door(self) -> None:
+        """Stop listening: no client finds this holder any more."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.door)
+
+    def put_ledger_back(self) -> None:
+        """The session's folder was removed. Waits for the statement under way."""
+        with self.turn, contextlib.suppress(FileNotFoundError):  # it may be removed again
+            self.ledger.put_back()
+
     # ── the client ──────────────────────────────────────────────────────────────────────────────
 
     def attach(self, link: socket.socket) -> int:
@@ -95,7 +104,7 @@ class Holder:
             return self.epoch
 
     def fence(self) -> None:
-        """Nothing of the present client is heard any more; what it has begun comes to its end."""
+        """Read nothing more from the present client. A statement it has begun runs to its end."""
         with self.changed:
             if self.client is not None:
                 with contextlib.suppress(OSError):
@@ -110,7 +119,9 @@ class Holder:
 
     # ── statements ──────────────────────────────────────────────────────────────────────────────
 
-    def execute(self, epoch: int, sql: str, bindings: Any, many: bool, call: Call | None = None) -> dict[str, Any]:
+    def execute(
+        self, epoch: int, sql: str, bindings: object, many: bool, call: StatementCall | None = None
+    ) -> dict[str, Any]:
         """Run a statement; its first rows. One that belongs to a call is run once, and has all its rows.
 
         Raises:
@@ -125,7 +136,7 @@ class Holder:
             finally:
                 self._busy(False)
 
-    def _once(self, call: Call, sql: str, bindings: Any, many: bool) -> dict[str, Any]:
+    def _once(self, call: StatementCall, sql: str, bindings: object, many: bool) -> dict[str, Any]:
         known = self.ledger.find(call)
         if known is not None:
             return self._known(known, call)
@@ -146,15 +157,15 @@ class Holder:
         self.ledger.done(None if answer["more"] else to_json(answer).encode(), is_open=is_open)
         return answer
 
-    def _known(self, known: Noted, call: Call) -> dict[str, Any]:
+    def _known(self, known: Noted, call: StatementCall) -> dict[str, Any]:
         if known.call.digest != call.digest:
             return {"another": known.call.text}
         if known.answer is None:
-            why = "nobody can say whether it was carried out" if known.is_uncertain else "its answer was not kept"
+            why = "it is not known whether it was carried out" if known.is_uncertain else "its answer was not kept"
             return {"unanswered": why}
         return {**json.loads(known.answer), **self._transaction()}
 
-    def _execute(self, sql: str, bindings: Any, many: bool, most: int = _BATCH) -> dict[str, Any]:
+    def _execute(self, sql: str, bindings: object, many: bool, most: int = _BATCH) -> dict[str, Any]:
         try:
             self._cursor = None
             self.witness.before(sql, self.blocks)
@@ -313,7 +324,7 @@ class Holder:
         return self.state()
 
     def watch_the_time(self) -> None:
-        """Roll back what nobody comes back to."""
+        """Roll back an open transaction that no client came back to in time."""
         while not self.is_ending:
             with self.changed:
                 is_orphan = self.client is None and self.connection.in_transaction and not self.is_busy
@@ -343,8 +354,16 @@ class _Conversation:
         self.holder, self.link, self.epoch = holder, link, 0
 
     def run(self) -> None:
+        try:
+            self._answer_all()
+        finally:  # also when the client that asked for the end has not waited for the answer
+            if self.holder.is_ending:
+                os.kill(os.getpid(), signal.SIGUSR1)
+        self.holder.detach(self.link)
+
+    def _answer_all(self) -> None:
         with contextlib.suppress(OSError), self.link, self.link.makefile("rb") as lines:
-            while line := lines.readline(_LONGEST_LINE):
+            while not self.holder.is_ending and (line := lines.readline(_LONGEST_LINE)):
                 try:
                     answer = self._do(json.loads(line))
                 except apsw.Error as error:
@@ -352,9 +371,6 @@ class _Conversation:
                 except Exception as error:
                     answer = {"error": f"{error}" if isinstance(error, PermissionError) else repr(error)}
                 self.link.sendall(json.dumps(answer).encode() + b"\n")
-                if self.holder.is_ending:
-                    os.kill(os.getpid(), signal.SIGUSR1)
-        self.holder.detach(self.link)
 
     def _do(self, asked: dict[str, Any]) -> dict[str, Any]:
         holder = self.holder
@@ -406,6 +422,7 @@ class _Conversation:
                 return holder.state()
             case "end":
                 holder.is_ending = True
+                holder.close_door()  # before the answer: a client that has it must not find this holder again
                 return {"ended": True}
             case other:
                 return {"error": f"{other!r} is not known"}
@@ -436,14 +453,14 @@ def main(config: dict[str, Any], answer: Tell | None = None) -> None:
         return
     with open(mark, "w", encoding="utf-8"):
         pass
-    if "channel" not in config:  # nobody else would ever end it
+    if "channel" not in config:  # nothing else would ever end it
         holder.idle_limit = float(config["hold"]) + 3600
-    listener = listen(os.path.join(folder, "control"))
+    listener = listen(holder.door)
     threading.Thread(target=holder.watch_the_time, daemon=True).start()
     signal.signal(signal.SIGUSR1, _told_to_end)
     signal.signal(signal.SIGUSR2, lambda *_: _put_back(holder, folder))
     tell({"how": "new", "lost": lost})
-    with contextlib.suppress(_Told):
+    with contextlib.suppress(_EndAsked):
         _serve(holder, listener)
     holder.roll_back("the session was ended")
     holder.connection.close()
@@ -456,20 +473,21 @@ def _put_back(holder: Holder, folder: str) -> None:
     """SIGUSR2, from the keeper: the folder was removed, and is there again, empty."""
     hold_lock(folder)
     holder.witness.put_back()
+    threading.Thread(target=holder.put_ledger_back, daemon=True).start()
     with open(os.path.join(folder, "held"), "w", encoding="utf-8"):
         pass
-    if not os.path.exists(path := os.path.join(folder, "control")):
-        listener = listen(path)
+    if not holder.is_ending and not os.path.exists(holder.door):
+        listener = listen(holder.door)
         threading.Thread(target=_serve, args=(holder, listener), daemon=True).start()
 
 
-class _Told(BaseException):
+class _EndAsked(BaseException):
     """SIGUSR1, from the keeper or from this process itself: end."""
 
 
 def _told_to_end(*_: object) -> None:
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)  # a second one would cut its end short
-    raise _Told
+    raise _EndAsked
 
 
 def _serve(holder: Holder, listener: socket.socket) -> None:

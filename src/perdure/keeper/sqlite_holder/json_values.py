@@ -8,7 +8,7 @@ from typing import Any
 import apsw
 
 from perdure.keeper.json_text import to_json
-from perdure.keeper.session import Call
+from perdure.keeper.session import StatementCall
 
 
 def columns_of(cursor: apsw.Cursor) -> list[str]:
@@ -18,11 +18,11 @@ def columns_of(cursor: apsw.Cursor) -> list[str]:
         return []
 
 
-def to_plain(value: Any) -> Any:
+def to_plain(value: object) -> Any:
     return {"bytes": b64encode(value).decode()} if isinstance(value, bytes) else value
 
 
-def _value(plain: Any) -> Any:
+def _value(plain: object) -> Any:
     return b64decode(plain["bytes"]) if isinstance(plain, dict) else plain
 
 
@@ -30,9 +30,9 @@ def failure_of(error: apsw.Error) -> dict[str, Any]:
     return {"failed": type(error).__name__, "message": str(error)}
 
 
-def call_of(asked: dict[str, Any]) -> Call | None:
+def call_of(asked: dict[str, Any]) -> StatementCall | None:
     told = asked.get("call")
-    return None if told is None else Call.of(to_json(told).encode())
+    return None if told is None else StatementCall.of(to_json(told).encode())
 
 
 def bindings_of(given: Any) -> Any:

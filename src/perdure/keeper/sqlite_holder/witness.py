@@ -1,22 +1,24 @@
-"""Knows what became of a SQLite session whose holder has died, and whether its file is still the one it opened.
+"""Find out the outcome of a SQLite session whose holder has died, and whether its file is still the one it opened.
 
 SQLite rolls back what was not committed, and does not say whether the last COMMIT was done. So the holder writes a
 token into a database of its own, in the very transaction it commits: `marker.db` in the session's folder, attached to
-the user's connection. Nothing of ours stands in the user's file. SQLite commits both or none when both keep a rollback
-journal. Of a file in WAL mode, the user's part is committed first: a token that is there proves it, and one that is not
-there leaves the moment in between, in which the file was written. That moment is called uncertain.
+the user's connection. The user's file contains nothing of ours. SQLite commits both or none when both keep a rollback
+journal. When the user's file is in WAL mode, its part is committed first. So a token that is there proves the COMMIT.
+If the token is missing but the file was written, the COMMIT may have happened just before: the outcome is uncertain.
 
     trace      what is under way, in the session's folder, written before each statement
     marker.db  the token of the last COMMIT
-    identity   device and inode of the user's file, and its count of changes while nobody else may change it
+    identity   device, inode and generation of the user's file, and its count of changes while nobody else may change it
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
+import sys
 import zlib
 from typing import Any, NamedTuple
 
@@ -34,6 +36,7 @@ _PURE = re.compile(
     _BEFORE + r"(?:(?:COMMIT|END)(?:\s+TRANSACTION)?|RELEASE(?:\s+SAVEPOINT)?\s+\w+)\s*;?\s*", re.IGNORECASE
 )
 _WORDS = re.compile(r"\b(?:COMMIT|END|RELEASE|ROLLBACK)\b", re.IGNORECASE)
+_GET_GENERATION = 0x80087601  # FS_IOC_GETVERSION of Linux
 _ROLLBACK_MODES = frozenset({"delete", "truncate", "persist"})
 
 
@@ -48,9 +51,9 @@ class Witness:
         self._found, self._log = found, Log(path)
         self._fd = self._open()
         self.left = self._read()  # by the holder before
+        self._file = _whole_identity(path)  # before SQLite has locks on it: to open and close a file gives them up
         connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()  # it is recovered if its writer has died
         self._begun = Log(path).end()
-        self._file = _identity(path)
         self._had_bytes = False
         self._counter: bytes | None = None  # of the open transaction
         self._has_marker = self._attach()
@@ -82,7 +85,7 @@ class Witness:
         """Write down what is about to be done.
 
         Raises:
-            FileGone: it would be done to a file that nobody finds.
+            FileGone: the write would be made to a file that no path leads to.
         """
         if problem := self.look():
             raise FileGone(problem)
@@ -124,11 +127,11 @@ class Witness:
         return {**about, **self._place()}
 
     def _place(self) -> dict[str, Any]:
-        """How far the file has come; it is the same later if nobody has committed anything."""
+        """The state of the file; it is the same later if nothing was committed."""
         return {"counter": self._header()[_COUNTER].hex(), "log": list(self._log.end())}
 
     def after(self, blocks: dict[str, Any]) -> None:
-        """It has come to its end."""
+        """The statement has ended."""
         is_open = self._connection.in_transaction
         if not is_open:
             self._counter = None
@@ -164,7 +167,7 @@ class Witness:
     # ── the file ────────────────────────────────────────────────────────────────────────────────
 
     def look(self) -> str:
-        """Whether the file is still the one that was opened; else what was done to it."""
+        """Whether the file is still the one that was opened; otherwise what was done to it."""
         return self.look_at_path() or self._look_inside()
 
     def look_at_path(self) -> str:
@@ -172,7 +175,7 @@ class Witness:
         found = _identity(self._path)
         if found is None:
             return f"its file {self._path} was moved or deleted"
-        return "" if found == self._file else f"its file {self._path} was replaced by another one"
+        return "" if found == (self._file or ())[:2] else f"its file {self._path} was replaced by another one"
 
     def _look_inside(self) -> str:
         header = self._header()
@@ -187,7 +190,7 @@ class Witness:
     # ── what the holder before has left ─────────────────────────────────────────────────────────
 
     def find_out(self) -> dict[str, Any]:
-        """What became of it, now that SQLite has recovered the file; {} when there is nothing to tell."""
+        """The outcome, now that SQLite has recovered the file; {} if there is nothing to tell."""
         left = self.left
         if not left:
             return {}
@@ -207,7 +210,7 @@ class Witness:
         return {"transaction": transaction, "why": why, "outcome": outcome, "blocks": _blocks(left, transaction, why)}
 
     def outcome_of(self, note: dict[str, Any]) -> dict[str, str]:
-        """How a COMMIT has `ended` that was promised: committed, rolled back or uncertain, and `why` that."""
+        """How a promised COMMIT has `ended`: committed, rolled back or uncertain, and `why` that."""
         ended, why = self._ask_outcome(note)
         return {"ended": ended, "why": why}
 
@@ -217,11 +220,11 @@ class Witness:
         if self._connection.in_transaction:
             return UNCERTAIN, "another transaction is open in its session"
         try:
-            self._connection.execute("BEGIN IMMEDIATE")  # so that nobody is just committing it
+            self._connection.execute("BEGIN IMMEDIATE")  # so that no other process is just committing it
         except apsw.Error as problem:
             return UNCERTAIN, f"its file is locked: {problem}"
         try:
-            # The number of a file's device may be another one after a restart of the machine; its inode is the same.
+            # The number of a file's device can change with a restart of the machine; its inode stays.
             is_another = list(note.get("file") or ())[1:] != list(self._file or ())[1:]
             log = self._found if Log(self._path).end() == self._begun else WalPlace()
             state, why = self._outcome(note, log, is_another_file=is_another)
@@ -252,7 +255,7 @@ class Witness:
 
     @property
     def is_another_file(self) -> bool:
-        """Whether the holder before had another file at this path."""
+        """Whether the previous holder had another file at this path."""
         return bool(self.left) and self.left.get("file") != list(self._file or ())
 
     def _read(self) -> dict[str, Any]:
@@ -284,8 +287,24 @@ def _identity(path: str) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+def _whole_identity(path: str) -> tuple[int, int, int] | None:
+    """With the inode's generation: ext4 gives the inode of a deleted file to the next one. Once we hold the file open,
+    no other file gets its inode."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        found, generation = os.fstat(fd), bytearray(8)
+        with contextlib.suppress(OSError):  # this file system has none
+            fcntl.ioctl(fd, _GET_GENERATION, generation)
+        return found.st_dev, found.st_ino, int.from_bytes(generation[:4], sys.byteorder)
+    finally:
+        os.close(fd)
+
+
 class WalPlace(NamedTuple):
-    """Where the last commit in a log ends: the log's salts, which change when it is begun anew, and an offset.
+    """The end of the last commit in a log: the log's salts, which change when it is begun anew, and an offset.
 
     A log that is not there has none: the last one to close the file has brought it in and removed it.
     """
@@ -295,7 +314,7 @@ class WalPlace(NamedTuple):
 
 
 class Log:
-    """A file's write-ahead log, looked at from outside. SQLite has no locks on it that closing it would give up."""
+    """A file's write-ahead log, read from outside. SQLite has no locks on it that closing it would release."""
 
     def __init__(self, path: str) -> None:
         self._path, self._known = f"{path}-wal", WalPlace()

@@ -1,12 +1,12 @@
 """Commit a task's own files, and nothing else, without the user noticing more than a commit.
 
-Built from plumbing: the files are hashed, put into a copy of HEAD's tree through a private index, and HEAD is
-moved only if nobody moved it meanwhile. What the user has staged stays staged, and is not committed. In the
-user's index the entries of the committed paths alone are brought along, so that the next `git commit` does not
-take the files out again; an entry the user has staged for such a path is left as it is.
+Built from plumbing: the files are hashed, put into a copy of HEAD's tree through a private index, and HEAD is moved
+unless another process moved it meanwhile. Staged changes of the user stay staged, and are not committed. In the user's
+index only the entries of the committed paths are updated, so that the next `git commit` does not remove the files
+again; an entry the user has staged for such a path is left as it is.
 
-What is committed already is not committed again: the tree that would be made is compared with HEAD's. So a
-process that died between a commit and its own record of it finds the commit there.
+Committed files are not committed again: the new tree is compared with HEAD's. So a process that died between a commit
+and its own record of it finds the commit there.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from perdure.errors import PathRefused
 from perdure.memory.artifacts import task_files as artifacts
 
 _SECONDS = 20.0
-# Somebody else may move HEAD at the same moment, again and again.
+# Another process may move HEAD at the same moment, again and again.
 _TRIES = 50
 # While one of these is there, a merge or the like is under way, and HEAD is not ours to move.
 _BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG")
@@ -38,7 +38,7 @@ class NotCommitted(Exception):
 class Commit(NamedTuple):
     head: str  # where HEAD is now
     made: bool  # by this call
-    files: tuple[str, ...]  # those of the given that are in HEAD as they are on disk
+    files: tuple[str, ...]  # those of the given files that are in HEAD as they are on disk
     ignored: tuple[str, ...] = ()
     is_settled: bool = True  # the user's index knows of it too
 
@@ -68,7 +68,7 @@ def commit(base: Path, paths: Sequence[str], message: str) -> Commit:
 
 
 def head_of(base: Path) -> str | None:
-    """Where HEAD of the repository around `base` is; None without one."""
+    """The HEAD commit of the repository around `base`; None without one."""
     try:
         return _Repository(base).head()
     except NotCommitted:
@@ -107,7 +107,7 @@ class _Repository:
             raise NotCommitted(f"git {words[0]} took longer than {_SECONDS:g} s") from None
 
     def _author(self) -> dict[str, str]:
-        """Whoever git would name; where it would name nobody, perdure."""
+        """The author git would use; if it has none, perdure."""
         found: dict[str, str] = {}
         for word, key in (("NAME", "user.name"), ("EMAIL", "user.email")):
             if not self._git("config", key, check=False).strip():
@@ -180,7 +180,7 @@ class _Repository:
         return self._git("commit-tree", tree, *parents, "-F", "-", stdin=message.encode()).strip()
 
     def move_head(self, new: str, before: str | None) -> bool:
-        """Whether HEAD (and its branch) is now at the new commit; not when somebody was quicker."""
+        """Whether HEAD (and its branch) is now at the new commit; not if another process was quicker."""
         return self._run(("update-ref", "-m", "commit: perdure", "HEAD", new, before or "")).returncode == 0
 
     def bring_index_along(self, head: str, blobs: Mapping[str, tuple[str, str]]) -> bool:

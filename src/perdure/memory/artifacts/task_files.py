@@ -1,8 +1,7 @@
 """Files of a task, inside one folder and nowhere else.
 
-A path is walked name by name from the folder's own descriptor, and no step follows a link: what was checked
-is what is opened, whatever somebody puts in the way meanwhile. Only plain files are taken: a device or a pipe
-would hang or lie.
+A path is walked name by name from the folder's own descriptor, and no step follows a link: the checked file is the
+opened one, whatever is put in its way meanwhile. Only plain files are accepted: a device or a pipe could hang or lie.
 """
 
 from __future__ import annotations
@@ -57,10 +56,10 @@ def check_path(path: str | Path) -> tuple[str, ...]:
 
 
 def examine(base: Path, path: str | Path) -> Artifact:
-    """What the file is now: its path inside `base`, its hash and its size.
+    """The present state of the file: its path inside `base`, its hash and its size.
 
     Raises:
-        PathRefused: it is not there, not inside, behind a link, or no plain file.
+        PathRefused: it is not there, not inside, behind a link, or not a plain file.
     """
     names = check_path(path)
     with _parent(base, names) as folder, _opened(folder, names) as file:
@@ -69,6 +68,18 @@ def examine(base: Path, path: str | Path) -> Artifact:
             digest.update(block)
             size += len(block)
     return Artifact("/".join(names), digest.hexdigest(), size)
+
+
+@contextmanager
+def opened(base: Path, path: str) -> Iterator[int]:
+    """The descriptor of the file, by the same way; it is closed in the end.
+
+    Raises:
+        PathRefused: it is not there, not inside, behind a link, or not a plain file.
+    """
+    names = check_path(path)
+    with _parent(base, names) as folder, _opened(folder, names) as file:
+        yield file
 
 
 def read(base: Path, path: str) -> bytes:
@@ -85,10 +96,10 @@ def is_executable(base: Path, path: str) -> bool:
 
 
 def write(base: Path, path: str | Path, data: bytes) -> Artifact:
-    """Put a file in its place, whole: whoever looks finds the old one or the new one. On disk when this returns.
+    """Put a whole file in its place: readers find the old one or the new one. On disk when this returns.
 
     Raises:
-        PathRefused: it would lie outside, or in the place of something that is no plain file.
+        PathRefused: it would lie outside, or replace something that is not a plain file.
     """
     names = check_path(path)
     base.mkdir(parents=True, exist_ok=True)
@@ -113,8 +124,8 @@ def write(base: Path, path: str | Path, data: bytes) -> Artifact:
 def _fresh(folder: int, name: str) -> tuple[str, int]:
     """A file beside the one to be replaced, for us alone, and its name.
 
-    It has a name by which a writer that was killed is succeeded: what it left is used, not left lying. If another
-    writer is at it, or it is no file of ours, one under a name nobody else has.
+    Its fixed name lets a new writer replace the leftover of a killed one. If another writer is using it, or it is not a
+    file of ours, a unique name is used.
     """
     stem = os.fsdecode(os.fsencode(name)[:_MOST_STEM])
     usual = f".{stem}.new"
@@ -152,7 +163,7 @@ def _parent(base: Path, names: tuple[str, ...], *, make: bool = False) -> Iterat
             try:
                 inner = os.open(name, _FOLDER, dir_fd=folder)
             except OSError as error:
-                raise PathRefused(text, f"{name!r} is no folder of its own: {error.strerror}") from None
+                raise PathRefused(text, f"{name!r} is not a folder of its own: {error.strerror}") from None
             os.close(folder)
             folder = inner
         yield folder
@@ -163,14 +174,14 @@ def _parent(base: Path, names: tuple[str, ...], *, make: bool = False) -> Iterat
 @contextmanager
 def _opened(folder: int, names: tuple[str, ...]) -> Iterator[int]:
     text = "/".join(names)
-    _refuse_other_kinds(folder, names)  # opening a device may already do something
+    _refuse_other_kinds(folder, names)  # opening a device can already have an effect
     try:
         file = os.open(names[-1], _FILE, dir_fd=folder)
     except OSError as error:
         raise PathRefused(text, f"it cannot be opened: {error.strerror}") from None
     try:
         if not stat.S_ISREG(os.fstat(file).st_mode):
-            raise PathRefused(text, "it is no plain file")
+            raise PathRefused(text, "it is not a plain file")
         yield file
     finally:
         os.close(file)
@@ -184,4 +195,4 @@ def _refuse_other_kinds(folder: int, names: tuple[str, ...]) -> None:
     if stat.S_ISLNK(mode):
         raise PathRefused("/".join(names), "it is a link")
     if not stat.S_ISREG(mode):
-        raise PathRefused("/".join(names), "it is no plain file")
+        raise PathRefused("/".join(names), "it is not a plain file")

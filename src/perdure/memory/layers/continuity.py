@@ -1,8 +1,8 @@
 """The layer that tells a model where it is after an interruption: what came back, what is open, what it was at.
 
-Reads what others record and keeps nothing of its own: effects nobody knows the outcome of, the last restore report,
-answers that were cut off, pauses and questions, thoughts that were set aside. What matters most stands first, so that a
-small budget cuts the rest.
+Reads records of other parts and stores nothing itself: uncertain effects, the last restore report, answers that were
+cut off, pauses and questions, thoughts that were set aside. The most important ones are first, so that a small budget
+cuts the rest.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ContinuityLayer:
 
     def __init__(self, *, budget: int = MOST_TOKENS) -> None:
         self.slot: int = Slot.CONTINUITY
-        self.budget = Budget(min(60, budget), budget)
+        self.budget: Budget = Budget(min(60, budget), budget)
         self._context: LayerContext | None = None
 
     async def init(self, context: LayerContext) -> None:
@@ -74,7 +74,7 @@ async def _of_report(context: LayerContext) -> list[str]:
 
 
 async def _of_streams(context: LayerContext) -> list[str]:
-    """What was said half-way: kept, and never to be taken for the whole."""
+    """Partial answers: kept, and never presented as the whole."""
     parts = (await partial_streams(context.tasks, context.task_id))[-_MOST_OF_A_KIND:]
     return [
         _line(

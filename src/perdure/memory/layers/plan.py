@@ -1,8 +1,8 @@
 """The layer of a task's plan: written early, ticked off, and what is left put before the model again.
 
-The plan is kept in the store and, where there is a folder, as a `plan.md` that people and models read and
-edit. Boxes ticked and lines added in the file are taken over. Lines that vanish from it come back: a plan does
-not get shorter because a file was cut off. Nobody passes an open item without it being on record.
+The plan is kept in the store and, where there is a folder, as a `plan.md` that people and models read and edit. Boxes
+ticked and lines added in the file are taken over. Lines that vanish from it are restored: a plan does not get shorter
+because a file was cut off. An open item is not skipped without a record of it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def tick(plan: Plan, item: int | str, at: str, note: str = "", why_now: str = ""
     """The plan with one item ticked; one that is ticked already stays as it is.
 
     Raises:
-        OutOfOrder: items before it are open, and `why_now` does not say why it goes first.
+        OutOfOrder: earlier items are open, and `why_now` gives no reason.
     """
     place = find(plan, item)
     if plan[place].is_done:
@@ -85,7 +85,7 @@ def tick(plan: Plan, item: int | str, at: str, note: str = "", why_now: str = ""
 
 
 def take_over(plan: Plan, file: Sequence[tuple[str, bool]], at: str) -> Plan:
-    """The plan with what somebody did in its file: boxes ticked, lines added. Lines that are missing stay."""
+    """The plan with the edits in its file: boxes ticked, lines added. Missing lines stay."""
     found = {item.line[6:]: place for place, item in enumerate(plan)} | {item.text: n for n, item in enumerate(plan)}
     items = list(plan)
     for text, is_done in file:
@@ -125,14 +125,14 @@ def _one_line(text: str) -> str:
 
 
 class PlanLayer:
-    """A layer: the plan of a task. `folder` is where its plan.md is; without one, that of another layer."""
+    """A layer: the plan of a task. `folder` is where its plan.md is; without one, another layer's folder."""
 
     id = "plan"
     scope: Scope = "execution"
 
     def __init__(self, *, folder: str | Path | None = None) -> None:
         self.slot: int = Slot.PLAN
-        self.budget = Budget(40, 600)
+        self.budget: Budget = Budget(40, 600)
         self._folder = Path(folder).absolute() if folder is not None else None
         self._context: LayerContext | None = None
         self._plan: Plan = ()
@@ -171,7 +171,7 @@ class PlanLayer:
 
     @recorded()
     async def author(self, items: Sequence[str], *, revise: bool = False) -> None:
-        """Write the plan; once. With `revise`, what is ticked stays and these take the place of what is left.
+        """Write the plan once. With `revise`, ticked items stay and these replace the rest.
 
         Raises:
             Conflict: there is another plan already; it was not changed.
@@ -205,7 +205,7 @@ class PlanLayer:
 
     @asynccontextmanager
     async def doing(self, item: int | str) -> AsyncIterator[None]:
-        """Bind an item to what is done inside: it is ticked when that has ended well, and only then.
+        """Bind an item to a block: it is ticked when the block ends well, and only then.
 
         Around a step of a durable function it holds through a crash: a step that is recorded is not run again,
         and its item is ticked.
@@ -269,7 +269,7 @@ class PlanLayer:
         raise Conflict("the plan is written by others all the time")
 
     async def _meet_file(self) -> None:
-        """Take over what somebody did in the file, and have the file show the plan."""
+        """Take over the edits in the file, and write the plan to it."""
         folder, context = self._folder, self._context
         if folder is None or context is None:
             return

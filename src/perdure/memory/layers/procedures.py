@@ -1,8 +1,8 @@
 """Procedures: ordered steps with conditions, in versions. A run keeps the version it began with.
 
-A published version never changes. A run is begun by a task with the newest version there is, or the one that
-is named, and goes on under it through crashes and later publications. Conditions are data, not code: the
-result of an earlier step, compared with a value.
+A published version never changes. A run is begun by a task with the newest version, or the named one, and keeps it
+through crashes and later publications. Conditions are data, not code: the result of an earlier step, compared with a
+value.
 
     release = Procedure("release", 1, [
         ProcedureStep("test", "Run the tests"),
@@ -42,7 +42,7 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """A condition: the result of an earlier step, compared. A step that was left out has no result, and fits none."""
+    """A condition: the result of an earlier step, compared. A skipped step has no result, and meets no condition."""
 
     step: str
     is_: Comparison
@@ -94,7 +94,7 @@ class Procedure:
 
 
 async def publish(tasks: Tasks, procedure: Procedure) -> None:
-    """Make a version known to all who use this store. Saying the same again is no error.
+    """Make a version known to all users of this store. Publishing the same again is not an error.
 
     Raises:
         Conflict: this version is published already, and reads otherwise; it was not changed.
@@ -155,7 +155,7 @@ def follow(state: dict[str, Any], event: dict[str, Any]) -> tuple[dict[str, Any]
 
 
 def next_step(procedure: Procedure, state: Mapping[str, Any]) -> tuple[ProcedureStep | None, list[str]]:
-    """The step that is to be done now, and the names of those before it whose condition does not hold."""
+    """The next step, and the names of earlier ones whose condition does not hold."""
     passed: list[str] = []
     for step in procedure.steps:
         if step.name in state["results"] or step.name in state["left_out"]:
@@ -175,9 +175,9 @@ class ProcedureLayer:
         self._given = procedure if isinstance(procedure, Procedure) else None
         self._name = procedure.name if isinstance(procedure, Procedure) else procedure
         self._wanted = procedure.version if isinstance(procedure, Procedure) else version
-        self.id = f"procedure {self._name}"
+        self.id: str = f"procedure {self._name}"
         self.slot: int = Slot.PLAN - 10
-        self.budget = Budget(0, 300)
+        self.budget: Budget = Budget(0, 300)
         self._log: ReducedState[dict[str, Any]] = ReducedState(follow, {}, id=self.id)
         self._context: LayerContext | None = None
         self._procedure: Procedure | None = None
@@ -190,7 +190,7 @@ class ProcedureLayer:
         if not self._log.events:
             newest = await self._published(context, self._wanted)
             await self._log.send({"kind": "begun", "version": newest.version})
-        # Whoever was quicker has begun it: the first event says under which version.
+        # If another process has begun it, the first event says under which version.
         self._procedure = await self._published(context, self._log.events[0]["version"])
 
     async def _published(self, context: LayerContext, version: int | None) -> Procedure:
@@ -210,11 +210,11 @@ class ProcedureLayer:
         return dict(self._log.state["results"])
 
     def next(self) -> ProcedureStep | None:
-        """The step that is to be done now; None when the procedure is through."""
+        """The next step; None when the procedure is finished."""
         return next_step(self.procedure, self._log.state)[0]
 
     async def done(self, step: str, result: Any = None) -> ProcedureStep | None:
-        """Note that a step is done, with its result; what comes next. Noted before, nothing happens.
+        """Note that a step is done, with its result; returns the next step. Noting it twice changes nothing.
 
         Raises:
             OutOfOrder: another step comes first.

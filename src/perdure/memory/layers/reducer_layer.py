@@ -1,9 +1,8 @@
-"""A state that is the fold of its events: `reduce(state, event)` gives the next state, and what is to be done.
+"""A state folded from its events: `reduce(state, event)` gives the next state, and the effects to carry out.
 
-The log is the truth. An event is on disk when `send` returns, at a place of its own, also when several
-processes send at once; the state is made from the log, at any length of it. Effects are handed to whoever sent
-the event. Procedures are kept this way; for agents there is `perdure.automation.Reducer`, whose effects are a durable
-function's.
+The log is the truth. An event is on disk when `send` returns, with a place of its own, also when several processes send
+at once; the state is computed from the log. Effects are returned to the sender of the event. Procedures are kept this
+way; for agents there is `perdure.automation.Reducer`, whose effects are a durable function's.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _TRIES = 200
 
 
 class Sent(NamedTuple, Generic[S]):
-    """What an event came to: its number from 1, the state after it, and what it asks to be done."""
+    """The result of an event: its number from 1, the state after it, and the effects it asks for."""
 
     number: int
     state: S
@@ -36,9 +35,10 @@ class ReducedState(Generic[S]):
     scope: Scope = "execution"
 
     def __init__(self, reduce: Callable[[S, Any], tuple[S, Sequence[Any]]], initial: S, *, id: str = "reduced") -> None:
-        self.id, self._reduce, self._initial = id, reduce, initial
+        self.id: str = id
+        self._reduce, self._initial = reduce, initial
         self.slot: int = Slot.WORKING_MEMORY + 20
-        self.budget = Budget(0, 400)
+        self.budget: Budget = Budget(0, 400)
         self._context: LayerContext | None = None
         self._events: list[Any] = []
         self._state = initial

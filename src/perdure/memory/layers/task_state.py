@@ -1,10 +1,10 @@
-"""The layer of a task's durable state: what was done, which files came of it, what is known.
+"""The layer of a task's durable state: what was done, which files were made, what is known.
 
-Kept in the app's store under the task's id, so that a restarted process finds it, and, with `base_dir`, as a
-copy on disk, for the day the store is gone. Changes are events (task_state_events.py): when another process has written
-meanwhile, ours are put on top of its state, and nothing of either is lost.
+Kept in the app's store under the task's id, so that a restarted process finds it, and, with `base_dir`, as a copy on
+disk in case the store is lost. Changes are events (task_state_events.py): if another process has written meanwhile,
+ours are applied to its state, and nothing of either is lost.
 
-Owns loading, keeping and committing. What an event does is in task_state_events.py, what the model reads in recall.py.
+Owns loading, keeping and committing. task_state_events.py applies events, recall.py shows the state to a model.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from perdure._ground import codec, envelope
-from perdure._ground.ids import new_uid
+from perdure._ground.encoding import codec
+from perdure._ground.ids import new_uid, this_process
+from perdure._ground.secrets import envelope
 from perdure._store import TaskRow
 from perdure._tasks import Tasks, find_row, store_of
 from perdure.errors import Conflict, InvalidInput, RecordDamaged
@@ -39,6 +40,7 @@ from perdure.memory.task_state_events import (
     Ended,
     Event,
     Merge,
+    Place,
     Recorded,
     Returned,
     digest,
@@ -54,7 +56,7 @@ from perdure.memory.task_state_events import (
 T = TypeVar("T")
 _NAME = "state"
 _FOLDER = ".perdure-memory"
-_MOST_NAME = 50  # characters; each may be several bytes, and a name has 255
+_MOST_NAME = 50  # characters; each can be several bytes, and a file name has 255
 # Two processes that keep on writing at the same moment; each try puts ours on top of theirs.
 _TRIES = 100
 
@@ -87,17 +89,23 @@ class DurableTaskState:
             if not callable(getattr(serializer, verb, None)):
                 raise InvalidInput(f"the serializer has no {verb}()")
         self.slot: int = Slot.WORKING_MEMORY + 10
-        self.budget = Budget(100, 800)
-        self.timeouts = Timeouts(store=timedelta(seconds=30))
-        self.base_dir = Path(base_dir).absolute() if base_dir is not None else None
-        self.git_commit, self.schema, self.serializer, self.merge = git_commit, schema, serializer, merge
+        self.budget: Budget = Budget(100, 800)
+        self.timeouts: Timeouts = Timeouts(store=timedelta(seconds=30))
+        self.base_dir: Path | None = Path(base_dir).absolute() if base_dir is not None else None
+        self.git_commit: bool = git_commit
+        self.schema: type | None = schema
+        self.serializer: Any = serializer
+        self.merge: Merge = merge
         self._schema = Schema(schema) if schema is not None else None
         self._context: LayerContext | None = None
         self._seed = EMPTY  # what a child begins with
-        self._kept, self._version = EMPTY, 0  # as it stands in storage
+        self._kept, self._version = EMPTY, 0  # as stored
         self._new: list[Event] = []  # what is not kept yet
         self._doc = EMPTY  # both together
-        self._flying: tuple[str, int] = ("", 0)  # a write whose end nobody saw: its token, and how many events it had
+        self._flying: tuple[str, int] = (
+            "",
+            0,
+        )  # a write with an unknown outcome: its token, and how many events it had
         self._turn = asyncio.Lock()
 
     @property
@@ -111,7 +119,7 @@ class DurableTaskState:
         self._context = context
         await self._load()
         if self._version == 0 and self._kept.given is not None:
-            await self._keep()  # what a child was given is its own from now on, in whatever process it goes on
+            await self._keep()  # data given to a child belongs to it from now on, in whatever process it continues
 
     async def recall(self, budget: int) -> Block | None:
         assert self._context is not None
@@ -167,13 +175,13 @@ class DurableTaskState:
         """Note a file of `base_dir` as the task's own, with its hash; kept when this returns.
 
         Raises:
-            PathRefused: it is not inside base_dir, or no plain file; nothing was noted.
+            PathRefused: it is not inside base_dir, or not a plain file; nothing was noted.
         """
         base = self._base()
         found = await self._once(
             "examine", lambda: in_thread(lambda: artifacts.examine(base, path)), artifacts.Artifact
         )
-        await self._take(Recorded(found.path, found.sha256))
+        await self._take(self._found(base, found))
         return found
 
     @recorded(artifacts.Artifact)
@@ -187,8 +195,14 @@ class DurableTaskState:
         found = await self._once(
             "write file", lambda: in_thread(lambda: artifacts.write(base, path, body)), artifacts.Artifact
         )
-        await self._take(Recorded(found.path, found.sha256))
+        await self._take(self._found(base, found))
         return found
+
+    def _found(self, base: Path, file: artifacts.Artifact) -> Recorded:
+        assert self._context is not None
+        return Recorded(
+            file.path, file.sha256, Place(str(base), this_process().host, iso(self._context.now()), file.size)
+        )
 
     @recorded(bool | None)
     async def head_moved(self) -> bool | None:
@@ -199,7 +213,7 @@ class DurableTaskState:
         return await self._once("head", lambda: in_thread(lambda: gitlog.head_of(base))) != head
 
     def tools(self) -> list[Tool]:
-        """What a model is given: set_task_data, and record_artifact where there is a base_dir."""
+        """The tools for a model: set_task_data, and record_artifact if there is a base_dir."""
         values = {"type": "object", "description": "Names and their new values; null is a value."}
         remove = {"type": "array", "items": {"type": "string"}, "description": "Names to forget.", "optional": True}
         offered = [
@@ -241,7 +255,7 @@ class DurableTaskState:
     # ── loading and keeping ─────────────────────────────────────────────────────────────────────
 
     async def _load(self) -> None:
-        """What is kept: in the store, else on disk, else nothing yet."""
+        """The stored state: from the store, else from disk, else none yet."""
         assert self._context is not None
         doc, self._version = await self._context.storage.load_good(_NAME, self._read, self._context.note)
         if doc is not None:
@@ -256,7 +270,7 @@ class DurableTaskState:
         return from_stored(await self._deserialize(value))
 
     def _land(self) -> None:
-        """A write that was cut off may be in after all; then its events are not to be put on top once more."""
+        """A write that was cut off may have succeeded; then its events must not be applied again."""
         token, going = self._flying
         if token and token in self._kept.tokens:
             self._new, self._flying = self._new[going:], ("", 0)
@@ -297,7 +311,7 @@ class DurableTaskState:
                 self._doc = fold(self._kept, self._new)
                 await self._once("to disk", partial(self._to_disk, value))
                 return
-            await self._load()  # another process wrote first: ours goes on top of that
+            await self._load()  # another process wrote first: apply ours to its state
         raise Conflict(f"the state of {self._context.task_id!r} is written by others all the time")
 
     async def _serialize(self, value: Any) -> Any:
@@ -363,7 +377,7 @@ class DurableTaskState:
     # ── git ─────────────────────────────────────────────────────────────────────────────────────
 
     async def _commit(self) -> None:
-        """Have what was recorded and is not committed yet in git; what cannot be, the next turn tries again."""
+        """Commit recorded files in git; the next turn tries the failed ones again."""
         context, base, doc = self._context, self._base(), self._doc
         assert context is not None
         open_files = [path for path in doc.files if doc.committed.get(path) != doc.hashes.get(path)]
@@ -401,6 +415,7 @@ async def _uid(context: LayerContext) -> str:
 
 
 async def _is_history(tasks: Tasks, task_id: str, uid: str) -> bool:
-    """Whether a state belongs to a task that another has taken the place of."""
-    rows = await store_of(tasks).query("get_history", namespace=store_of(tasks).namespace, id=task_id)
-    return any(row.uid == uid and not row.is_current for row in (TaskRow(*one) for one in rows))
+    """Whether a state belongs to a task whose id now belongs to another."""
+    store = store_of(tasks)
+    rows = await store.rows(TaskRow, "get_history", namespace=store.namespace, id=task_id)
+    return any(row.uid == uid and not row.is_current for row in rows)

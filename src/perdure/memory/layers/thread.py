@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -49,10 +49,11 @@ class ThreadMemory:
         types: Mapping[str, Any] | None = None,
         id: str = "thread",
     ) -> None:
-        self.id, self.owner = id, thread
-        self.ttl = require_timedelta("ttl", ttl, is_positive=True)
+        self.id: str = id
+        self.owner: str | None = thread
+        self.ttl: timedelta = require_timedelta("ttl", ttl, is_positive=True)
         self.slot: int = Slot.THREAD
-        self.budget = Budget(0, 400)
+        self.budget: Budget = Budget(0, 400)
         self._types = dict(types or {})
         self._context: LayerContext | None = None
         self._entries: dict[str, dict[str, Any]] = {}
@@ -66,7 +67,7 @@ class ThreadMemory:
         await self._load()
 
     async def recall(self, budget: int) -> Block | None:
-        """What is still alive, the newest first, as much as fits."""
+        """The entries that have not expired, newest first, as many as fit."""
         assert self._context is not None
         lines: list[str] = []
         for entry in reversed(self.entries):
@@ -86,7 +87,7 @@ class ThreadMemory:
 
     @property
     def entries(self) -> Sequence[Remembrance]:
-        """What is remembered and has not expired, the oldest first."""
+        """The remembered entries that have not expired, oldest first."""
         living = self._living(self._entries)
         return [Remembrance(key, one["value"], one["kind"], moment(one["until"])) for key, one in living.items()]
 

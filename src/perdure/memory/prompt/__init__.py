@@ -1,4 +1,4 @@
-"""What a model is told: running layers, budgets, tokens, redaction."""
+"""The context for a model: running layers, budgets, tokens, redaction."""
 
 from perdure._ground.lazy_door import lazy_door
 

@@ -1,4 +1,4 @@
-"""What a model is told: running layers, budgets, tokens, redaction.
+"""The context for a model: running layers, budgets, tokens, redaction.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """

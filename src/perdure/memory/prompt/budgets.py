@@ -1,4 +1,4 @@
-"""Who gets how many tokens: minimums first, the rest by headroom. Pure."""
+"""The tokens of each layer: minimums first, the rest by headroom. Pure."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from perdure.memory.layer import Budget
 def allocate(budgets: Sequence[Budget], total: int) -> list[int]:
     """Tokens for each, in the order given; together never more than `total`.
 
-    First everyone's minimum, in order: one whose minimum no longer fits gets nothing, and those after it may
-    still get theirs. What is left is shared in proportion to how much more each may have.
+    First everyone's minimum, in order: a layer whose minimum no longer fits gets nothing, and those after it may still
+    get theirs. The rest is shared in proportion to how much more each may have.
     """
     left = max(0, total)
     given: list[int] = []
@@ -31,7 +31,7 @@ def allocate(budgets: Sequence[Budget], total: int) -> list[int]:
         if whole <= left:
             return [share + more for share, more in zip(given, room, strict=True)]
         shares = [left * more // whole for more in room]
-        for place in range(len(shares)):  # what rounding left over goes to the first who have room for it
+        for place in range(len(shares)):  # tokens left over by rounding go to the first layers with room for them
             if sum(shares) < left and shares[place] < room[place]:
                 shares[place] += 1
         given = [share + more for share, more in zip(given, shares, strict=True)]

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Outcome(NamedTuple):
-    """What a hook gave, or why it gave nothing."""
+    """The result of a hook, or why there is none."""
 
     value: Any = None
     trouble: str = ""
@@ -64,7 +64,7 @@ async def _either_way(hook: Callable[..., Any], args: tuple[Any, ...]) -> Any:
 
 
 async def in_thread(act: Callable[[], T]) -> T:
-    """Do it in a thread that nobody waits for at the end of the process."""
+    """Run it in a thread that the exiting process does not wait for."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
     context = contextvars.copy_context()

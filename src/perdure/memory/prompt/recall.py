@@ -126,7 +126,7 @@ def _length(value: Any) -> int:
 
 
 def _is_huge(value: Any, limit: int) -> bool:
-    """Whether the value is longer than so many characters, or deep; found out without writing all of it."""
+    """Whether the value is longer than `limit` characters, or deep; found out without writing all of it."""
     total = 0
     stack = [(value, 0)]
     while stack:

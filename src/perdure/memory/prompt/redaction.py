@@ -18,7 +18,7 @@ _NAME = re.compile(r"(?i)passw|passphrase|secret|token$|credential|(api|access|p
 
 
 def clean(value: Any, name: str = "") -> Any:
-    """A JSON-like value as a model may read it; `name` is the key it stands under."""
+    """A JSON-like value that a model may read; `name` is its key."""
     if isinstance(value, str):
         if value and _NAME.search(name) and not value.startswith("secret://"):
             return HIDDEN

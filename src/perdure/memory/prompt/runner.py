@@ -1,9 +1,9 @@
-"""Run the layers of a task: load them, ask what the model is to be told, have them keep what is new.
+"""Run the layers of a task: load them, collect their blocks for the model, let them store what is new.
 
 Any agent loop can drive it: `prompt_blocks` before a model call, `after_turn` behind it. Blocks stand in the
 order of slots. A layer that raises, hangs or says too much is noted and left out; the others go on.
 
-Owns the order and the isolation. Who gets how many tokens is in budgets.py, how a hook is called in hooks.py.
+Owns the order and the isolation. budgets.py shares the tokens, hooks.py calls a hook.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from perdure.memory.prompt.tools import call as call_tool
 from perdure.memory.storage import AppStorage, ScopedStorage, StorageAdapter
 
 T = TypeVar("T")
-log = logging.getLogger("perdure.memory")
+log: logging.Logger = logging.getLogger("perdure.memory")
 _MOST_NOTES = 100
 _DEFAULT_ROLE = "developer"
 MOST_DEPTH = 1 << 31
@@ -40,7 +40,7 @@ MOST_DEPTH = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something a layer did not manage; the run went on without it."""
+    """A failure of a layer; the run continued without it."""
 
     layer: str
     hook: str
@@ -50,6 +50,9 @@ class Note:
 
 class Memory:
     """The layers of one task, in use. Made by `app.memory`."""
+
+    task_id: str
+    layers: tuple[Any, ...]
 
     def __init__(
         self,
@@ -97,7 +100,7 @@ class Memory:
     # ── the turns of an agent ───────────────────────────────────────────────────────────────────
 
     async def prompt_blocks(self, *, budget: int) -> Sequence[Block]:
-        """What the model is told: one block or more per layer, in the order of slots, within the budget."""
+        """The context for the model: one block or more per layer, in the order of slots, within the budget."""
         if not isinstance(budget, int):
             raise InvalidInput(f"a budget is a number of tokens, not {budget!r}")
         act = partial(self._prompt_blocks, budget)
@@ -136,7 +139,7 @@ class Memory:
     async def complete(self, outcome: Outcome) -> None:
         """The task has ended, as the agent sees it; its status is not touched."""
         if outcome not in OUTCOMES:
-            raise InvalidInput(f"{outcome!r} is no outcome", do=f"one of {', '.join(OUTCOMES)}")
+            raise InvalidInput(f"{outcome!r} is not an outcome", do=f"one of {', '.join(OUTCOMES)}")
         await self._recorded("complete", outcome, partial(self._complete, outcome))
 
     async def _complete(self, outcome: Outcome) -> None:
@@ -145,7 +148,7 @@ class Memory:
     # ── children ────────────────────────────────────────────────────────────────────────────────
 
     async def spawn(self, child_task_id: str) -> Memory:
-        """The memory of a child, beginning with a copy of this one; of one that has begun, as it stands."""
+        """The memory of a child, beginning with a copy of this one; if it has begun, in its present state."""
         return await self._recorded("spawn", child_task_id, partial(self._spawn, child_task_id), gives_its_own=True)
 
     async def _spawn(self, child_task_id: str) -> Memory:
@@ -168,7 +171,7 @@ class Memory:
     async def returned(self, child: Memory) -> None:
         """A child has ended: each layer takes over what the child's layer of the same id has. Said twice, done once."""
         if child.task_id == self.task_id:
-            raise InvalidInput(f"{self.task_id!r} is no child of its own", do="give what spawn() gave")
+            raise InvalidInput(f"{self.task_id!r} cannot be its own child", do="give what spawn() gave")
         await self._recorded("returned", child.task_id, partial(self._returned, child))
 
     async def _returned(self, child: Memory) -> None:
@@ -215,21 +218,21 @@ class Memory:
         )
 
     def _lose(self, records: set[str]) -> None:
-        """Layers did something else in a replay than before: what they know is loaded anew, when the replay is over."""
+        """Layers did something else in a replay than before: their values are loaded anew after the replay."""
         lost = {one.id for one in self.layers if self._records[one.id].layer in records}
         self._lost |= lost
         self._ready -= lost
 
     async def _side_by_side(self, calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-        if is_on_record():  # nothing is waited for, so that no other part of the function comes in between
+        if is_on_record():  # no wait here, so that no other part of the function runs in between
             return [await call for call in calls]
         return await asyncio.gather(*calls)
 
     # ── one layer ───────────────────────────────────────────────────────────────────────────────
 
     async def _begin(self) -> list[Any]:
-        """Load the layers that are not loaded yet; those that are. One that cannot be loaded is left alone, so
-        that it does not overwrite what it has not seen."""
+        """Load the layers that are not loaded yet; returns them. One that cannot be loaded is left alone, so that it
+        does not overwrite data it has not seen."""
         ready = self._ready
         waiting = [one for one in self.layers if self._records[one.id].has_to_load(is_loaded=one.id in ready)]
         ready -= {layer.id for layer in waiting}
@@ -257,12 +260,12 @@ class Memory:
             self._lost.discard(layer.id)
 
     def _owner(self, layer: Any) -> str:
-        """Whose memory a layer keeps."""
+        """The owner of a layer's memory."""
         own = getattr(layer, "owner", None)
         owner = own if own is not None else self._owners[layer.scope]
         if owner is None:
             raise InvalidInput(
-                f"the layer {layer.id!r} keeps the memory of a {layer.scope}, and nobody says which",
+                f"the layer {layer.id!r} keeps the memory of a {layer.scope}, and none is named",
                 do=f"give {layer.scope}= to app.memory",
             )
         return self.task_id if layer.scope == "execution" else str(owner)

@@ -1,7 +1,7 @@
-"""How many tokens a text is, without asking the model's own tokenizer.
+"""Estimate the number of tokens of a text, without the model's own tokenizer.
 
 The default needs no dependency. Against five public tokenizers and some eighty kinds of text it was never more than
-a quarter too low, and never too low for English, code and JSON (docs/reference/tokens.md). It is no tokenizer: give
+a quarter too low, and never too low for English, code and JSON (docs/reference/tokens.md). It is not a tokenizer: give
 your model's own as `count=` to `app.memory` where a budget has to be kept to the token.
 """
 
@@ -22,7 +22,7 @@ CHARACTERS_PER_TOKEN = 64
 _PIECES = re.compile(
     r"""[A-Z]?[a-z]{1,64}|[A-Z]{1,64}| ?[0-9]| {1,64}|\t{1,64}|\n{1,64}|\r{1,64}|["':,(){}\[\]]{1,64}|.""", re.DOTALL
 )
-# Where several consonants meet, it is no word that a tokenizer knows, and it falls into small pieces.
+# A run of consonants is not a word that a tokenizer knows: it is split into small pieces.
 _CLUSTERS = re.compile(r"[bcdfghjklmnpqrstvwxz]{3,}", re.IGNORECASE)
 _USUAL_WORD = 12
 # First and last code point, and tokens a character; any other character may cost as many as it has bytes.

@@ -1,6 +1,6 @@
 """Tools a model is given to write into its own memory, described so that any model API takes them.
 
-A layer offers tools by a method `tools()`; the runner collects them and `call` finds the one that is meant.
+A layer offers tools by a method `tools()`; the runner collects them and `call` finds the right one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TYPES: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A name, what it is for, what it takes as JSON schema, and what it does."""
+    """A tool: its name, purpose, parameters as JSON schema, and function."""
 
     name: str
     description: str
@@ -69,7 +69,7 @@ async def call(tools: Sequence[Tool], name: str, arguments: Mapping[str, Any]) -
 
 
 def _check(what: str, value: Any, shape: Mapping[str, Any]) -> None:
-    """Refuse a value that is not of the type its schema names: a model may send anything."""
+    """Refuse a value that is not of the type its schema names: a model can send anything."""
     wanted = shape.get("type")
     if wanted is None:
         return

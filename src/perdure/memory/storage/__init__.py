@@ -1,4 +1,4 @@
-"""Where layers keep what they know."""
+"""Where layers store their values."""
 
 from perdure._ground.lazy_door import lazy_door
 

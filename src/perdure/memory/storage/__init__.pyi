@@ -1,4 +1,4 @@
-"""Where layers keep what they know.
+"""Where layers store their values.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """

@@ -1,4 +1,4 @@
-"""Where layers keep what they know: the adapter's four verbs, and the part of it that is one layer's own.
+"""Where layers store their values: the adapter's four verbs, and one layer's own part of it.
 
 Adapters are for layers only: they know no lease and cannot fence. The one on the app's own store
 (app_storage.py) can, and also answers `load` and `swap`, by which two processes do not overwrite each other.
@@ -12,11 +12,12 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from perdure._durable import LayerRecord, own_store
-from perdure._ground import codec
+from perdure._ground.encoding import codec
+from perdure._ground.encoding.key_parts import quoted, unquoted
 from perdure.errors import Conflict, InvalidInput, RecordDamaged
 
 T = TypeVar("T")
-# Another process may write it anew at the moment it is found damaged, again and again.
+# Another process can replace it at the moment it is found damaged, again and again.
 _TRIES = 100
 
 
@@ -36,7 +37,7 @@ class Loaded(NamedTuple):
 
 
 async def get_many(adapter: StorageAdapter, keys: Iterable[str]) -> dict[str, Any]:
-    """What is kept under these keys; those that hold nothing are left out."""
+    """The values under these keys; keys without a value are left out."""
     own = getattr(adapter, "get_many", None)
     if own is not None:
         found: dict[str, Any] = await own(list(keys))
@@ -47,30 +48,30 @@ async def get_many(adapter: StorageAdapter, keys: Iterable[str]) -> dict[str, An
 
 
 def owner_prefix(scope: str, owner: str) -> str:
-    """What the keys of one owner begin with; no owner's is the beginning of another's."""
-    return f"{scope}/{owner.replace('%', '%25').replace('/', '%2F')}/"
+    """The prefix of one owner's keys; no owner's prefix begins another's."""
+    return f"{scope}/{quoted(owner)}/"
 
 
 def task_of(key: str) -> str:
-    """The task whose execution scope a key lies in; empty when it lies in none."""
+    """The task whose execution scope a key lies in; empty if none."""
     scope, _, rest = key.partition("/")
     owner, slash, _ = rest.partition("/")
     if scope != "execution" or not slash:
         return ""
-    return owner.replace("%2F", "/").replace("%25", "%")
+    return unquoted(owner)
 
 
 class ScopedStorage:
     """One layer's part of an adapter: other owners, scopes and layers cannot be named from here.
 
-    Inside a durable function what it answers is recorded, and what it keeps is kept once.
+    Inside a durable function its answers are recorded, and each value is stored once.
     """
 
     def __init__(
         self, adapter: StorageAdapter, scope: str, owner: str, layer_id: str, record: LayerRecord | None = None
     ) -> None:
         self._adapter = adapter
-        self._prefix = f"{owner_prefix(scope, owner)}{layer_id.replace('%', '%25').replace('/', '%2F')}/"
+        self._prefix = f"{owner_prefix(scope, owner)}{quoted(layer_id)}/"
         self._record = record or LayerRecord(layer_id)
 
     async def get(self, name: str) -> Any | None:
@@ -130,7 +131,7 @@ class ScopedStorage:
                 await adapter.set(key, value)
                 return 0
             version: int | None = await swap(key, value, seen, expires_at=expires_at)
-            if version is None and is_doubtful:  # an attempt that died may have kept it
+            if version is None and is_doubtful:  # an attempt that died may have stored it
                 found = await self._load(key)
                 if found is not None and codec.encode(found.value) == codec.encode(value):
                     version = found.version
@@ -141,7 +142,7 @@ class ScopedStorage:
     async def load_good(
         self, name: str, read: Callable[[Any], Awaitable[T]], note: Callable[[str], None]
     ) -> tuple[T | None, int]:
-        """What `read` makes of the value, with the version to give to `swap`; None where nothing is kept.
+        """The result of `read` on the value, with the version to give to `swap`; None without a value.
 
         A value that is damaged, as `read` or the storage say by RecordDamaged, is set aside under `<name>.damaged` and
         noted, and counts as nothing kept: the next `swap` may take its place.
@@ -159,10 +160,10 @@ class ScopedStorage:
         raise Conflict(f"{name!r} of a layer is written by others all the time")
 
     async def _set_aside(self, name: str, loaded: Loaded | None) -> int | None:
-        """The version of what was set aside; None when it is not damaged any more.
+        """The version of the value that was set aside; None if it is no longer damaged.
 
-        What can be read as bytes and no more, the adapter has to keep. One that knows no way to, leaves it where it
-        is until it is replaced.
+        A value that can only be read as bytes must be kept by the adapter. An adapter without a way to do so leaves it
+        until it is replaced.
         """
         aside = self._key(f"{name}.damaged")
 

@@ -13,10 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from perdure._ground import codec, envelope
 from perdure._ground.bridge import Call
-from perdure._ground.crypto import KeyRing
+from perdure._ground.encoding import codec
 from perdure._ground.ids import new_uid
+from perdure._ground.secrets import envelope
+from perdure._ground.secrets.crypto import KeyRing
 from perdure._tasks import memory_values as memories
 from perdure.errors import RecordDamaged
 from perdure.memory.storage.adapter import Loaded
@@ -91,7 +92,7 @@ class FileStorage:
         return await Call(lambda: sorted(key for key in self._keys() if key.startswith(prefix)))
 
     async def set_aside(self, key: str, aside: str) -> int | None:
-        """Keep a file that is damaged as it is, under another name, which is no key's; for a person to look at."""
+        """Keep a damaged file as it is, for a person to look at, under a name that is not a key's."""
         path = self._path(memories.check_key(key))
         await Call(lambda: path.replace(path.with_suffix(f".damaged-{new_uid(0)}")) if path.exists() else None)
         return 0
@@ -115,7 +116,7 @@ class FileStorage:
         return codec.decode(envelope.unseal(sealed, kind=_KIND, bound_to=key, ring=self._ring))
 
     def _write(self, path: Path, key: str, data: bytes | None, number: int) -> None:
-        """One at a time; a write whose caller gave up on it does not undo a later one."""
+        """One at a time; a write whose caller gave up does not undo a later one."""
         with self._mutex:
             if self._newest.get(key, 0) > number:
                 return
@@ -138,7 +139,7 @@ class FileStorage:
 
 
 def _take_apart(path: Path, data: bytes) -> tuple[str, bytes]:
-    """The key, which stands in clear before the sealed value, and that."""
+    """The key, which precedes the sealed value in clear, and that value."""
     end = _LENGTH + int.from_bytes(data[:_LENGTH])
     try:
         return data[_LENGTH:end].decode(), data[end:]
@@ -156,7 +157,7 @@ def _unescape(name: str) -> str:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Put a file in the place of another, so that whoever looks finds one or the other; on disk when this returns."""
+    """Replace a file atomically: readers find the old one or the new one. On disk when this returns."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.new")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:

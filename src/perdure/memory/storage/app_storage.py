@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from perdure._ground.config import find_address
-from perdure._ground.crypto import KeyRing
+from perdure._ground.secrets.crypto import KeyRing
 from perdure._store import Store, share
 from perdure._tasks import memory_values as memories
 from perdure.memory.storage.adapter import task_of
@@ -32,7 +32,7 @@ class AppStorage(Storage):
         return self._store.committer
 
     def put_params(self, key: str, value: Any, seen: int | None, expires_at: int | None) -> dict[str, Any]:
-        """What the store's verbs take that keep this value."""
+        """The parameters of the store's verbs that keep this value."""
         owner = task_of(memories.check_key(key))
         return memories.put_params(self._store, key, value, owner=owner, seen=seen, expires_at=expires_at)
 

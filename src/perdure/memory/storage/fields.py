@@ -53,7 +53,7 @@ class Fields:
 
     @classmethod
     def of(cls, shape: type) -> Fields:
-        """The policies that stand in a class's annotations; fields without one are kept, and have to be there."""
+        """The policies in a class's annotations; fields without one are stored, and required."""
         policies: dict[str, Policy] = {}
         required = set(getattr(shape, "__required_keys__", ()))
         for name, hint in get_type_hints(shape, include_extras=True).items():
@@ -65,16 +65,16 @@ class Fields:
         return cls(required=frozenset(required & kept), **policies)
 
     def stored(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """What of a state is kept.
+        """The stored part of a state.
 
         Raises:
-            NotResumable: a field that has to be there is missing; without it nobody could go on.
+            NotResumable: a required field is missing, so the work could not be resumed.
         """
         self._check(state)
         return {name: value for name, value in state.items() if self._policies.get(name, PERSIST) is PERSIST}
 
     async def restored(self, stored: Mapping[str, Any]) -> dict[str, Any]:
-        """The state again: what was kept, and what is made of it, in the order it was declared.
+        """The state again: the stored fields, and those computed from them, in the order of declaration.
 
         Raises:
             NotResumable: a field that has to be there is missing.

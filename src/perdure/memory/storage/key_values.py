@@ -54,11 +54,11 @@ class Storage:
         return None if found is None else found.value
 
     async def get_many(self, keys: Iterable[str]) -> dict[str, Any]:
-        """What is kept under these keys, in one query; a key that holds nothing is left out."""
+        """The values under these keys, in one query; keys without a value are left out."""
         return {found.key: found.value for found in await memories.get_many(self._store, keys)}
 
     async def put(self, key: str, value: Any, *, seen: int | None = None, expires: Duration | None = None) -> int:
-        """Keep a value, for ever or for as long as `expires` says; its version.
+        """Store a value, for ever or until `expires`; returns its version.
 
         Raises:
             Conflict: the value is not the version `seen` any more; nothing was written.
@@ -72,7 +72,7 @@ class Storage:
     async def write(self, changes: Sequence[Put | Delete]) -> Sequence[int]:
         """Make all of these changes, or none. The version of each value, 0 for a key that is deleted.
 
-        Each key may be in it once, and all keys that belong to a task belong to one.
+        Each key can occur once, and all keys that belong to a task belong to the same one.
 
         Raises:
             Conflict: one of the values is not the version `seen` any more; nothing was written.

@@ -6,7 +6,15 @@ __getattr__ = lazy_door(
     __name__,
     {
         "guard": ("BrowserGuard",),
-        "guard_rules": ("Network", "Place", "client_address", "is_in", "is_loopback", "read_network", "read_origin"),
+        "guard_rules": (
+            "Network",
+            "ServerAddress",
+            "client_address",
+            "is_in",
+            "is_loopback",
+            "read_network",
+            "read_origin",
+        ),
         "identity": ("Identities", "cookie_name", "cookie_of"),
         "rates": ("Rates",),
     },

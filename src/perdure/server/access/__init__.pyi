@@ -6,7 +6,7 @@ Written by tools/make_doors.py from the table in __init__.py.
 from perdure.server.access.guard import BrowserGuard
 from perdure.server.access.guard_rules import (
     Network,
-    Place,
+    ServerAddress,
     client_address,
     is_in,
     is_loopback,
@@ -18,7 +18,7 @@ from perdure.server.access.rates import Rates
 __all__ = [
     "BrowserGuard",
     "Network",
-    "Place",
+    "ServerAddress",
     "client_address",
     "is_in",
     "is_loopback",

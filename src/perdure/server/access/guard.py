@@ -8,18 +8,17 @@ from __future__ import annotations
 import math
 
 from perdure._ground.clock import Clock
-from perdure.server.access.guard_rules import Place, find_refusal
+from perdure.server.access.guard_rules import ServerAddress, find_refusal
 from perdure.server.access.identity import cookie_of
 from perdure.server.access.rates import Rates
-from perdure.server.problems import HttpProblem
-from perdure.server.serving import Incoming
+from perdure.server.http import HttpProblem, Incoming
 from perdure.server.table import Route
 
 
 class BrowserGuard:
     """Refuses what no credential can make right."""
 
-    def __init__(self, place: Place, clock: Clock, *, rate: int, burst: int) -> None:
+    def __init__(self, place: ServerAddress, clock: Clock, *, rate: int, burst: int) -> None:
         self.place, self._clock = place, clock
         self._rates = Rates(rate, burst)
 

@@ -32,7 +32,7 @@ _KEY_NAMES = re.compile(rb"(?:^|[&;])(?:key|api_?key|access_token|authorization)
 SAFE = ("GET", "HEAD")
 
 
-class Refusal(NamedTuple):
+class RequestRefusal(NamedTuple):
     """Why a request is not looked at further."""
 
     status: int
@@ -41,7 +41,7 @@ class Refusal(NamedTuple):
     do: str = ""
 
 
-class Place(Struct, frozen=True):
+class ServerAddress(Struct, frozen=True):
     """Where a server is reached."""
 
     host: str  # that it is bound to
@@ -72,39 +72,41 @@ class Place(Struct, frozen=True):
 
 
 def find_refusal(
-    place: Place, method: str, raw_path: bytes, raw_query: bytes, headers: Mapping[str, str], doubled: frozenset[str],
-    *, has_session: bool, is_peer: bool,
-) -> Refusal | None:  # fmt: skip
+    place: ServerAddress, method: str, raw_path: bytes, raw_query: bytes, headers: Mapping[str, str],
+    doubled: frozenset[str], *, has_session: bool, is_peer: bool,
+) -> RequestRefusal | None:  # fmt: skip
     """Why this request is refused; None when it may go on.
 
     `has_session`: it carries a session's cookie that would count. `is_peer`: it came through the Unix socket.
     """
     own = place.origin_of(headers.get("host", ""))
     if own is None and not is_peer:
-        return Refusal(421, "wrong_host", "this server is not known by that name", "use the address it has printed")
+        return RequestRefusal(
+            421, "wrong_host", "this server is not known by that name", "use the address it has printed"
+        )
     if twice := sorted(doubled & _ONCE):
-        return Refusal(400, "bad_request", f"the header {twice[0]} is sent twice", "send it once")
+        return RequestRefusal(400, "bad_request", f"the header {twice[0]} is sent twice", "send it once")
     if _KEY_NAMES.search(raw_query):
         do = "send `Authorization: Bearer prd_…`; others may have read the key in the address: rotate it"
-        return Refusal(400, "key_in_url", "a key does not belong into an address", do)
+        return RequestRefusal(400, "key_in_url", "a key does not belong into an address", do)
     is_api = raw_path == b"/v1" or raw_path.startswith(b"/v1/")
     if is_api and headers.get("sec-fetch-site", "").lower() in ("cross-site", "same-site"):
-        return Refusal(403, "cross_site", "a page of another site has sent this request")
+        return RequestRefusal(403, "cross_site", "a page of another site has sent this request")
     if method in SAFE or not is_api:
         return None
     return _refuse_foreign_write(own, headers, has_session=has_session)
 
 
-def _refuse_foreign_write(own: str | None, headers: Mapping[str, str], *, has_session: bool) -> Refusal | None:
+def _refuse_foreign_write(own: str | None, headers: Mapping[str, str], *, has_session: bool) -> RequestRefusal | None:
     origin = headers.get("origin")
     if origin is not None and origin.lower() != own:
-        return Refusal(403, "cross_site", "a page of another origin has sent this request")
+        return RequestRefusal(403, "cross_site", "a page of another origin has sent this request")
     if not has_session:
         return None
     if origin is None and headers.get("sec-fetch-site", "").lower() != "same-origin":
-        return Refusal(403, "cross_site", "a session may change something only from a page of this server")
+        return RequestRefusal(403, "cross_site", "a session may change something only from a page of this server")
     if not headers.get("perdure-client", "").strip():
-        return Refusal(403, "no_client", "a session may change something only with the header Perdure-Client")
+        return RequestRefusal(403, "no_client", "a session may change something only with the header Perdure-Client")
     return None
 
 

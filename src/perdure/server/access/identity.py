@@ -18,9 +18,7 @@ from perdure._ground.ids import check_id
 from perdure.errors import InvalidId, PerdureError
 from perdure.server.access.rates import Rates
 from perdure.server.credentials import SCOPES, ApiKeys, Sessions
-from perdure.server.problems import HttpProblem
-from perdure.server.requests import Caller
-from perdure.server.serving import Incoming
+from perdure.server.http import Caller, HttpProblem, Incoming
 from perdure.server.table import Route
 
 _FAILURES = 20  # in a minute, from one address, before it has to wait a second for each further try

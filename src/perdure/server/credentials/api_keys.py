@@ -193,7 +193,7 @@ class ApiKeys:
         return MadeKey(key, f"prd_{key.id}_{secret}")
 
     async def revoke(self, kept: Kept[ApiKey]) -> None:
-        """End a key for good. Saying it again is no error."""
+        """End a key for good. Ending it twice is not an error."""
         if kept.value.revoked_at is None:
             await self._put(kept, replace(kept.value, revoked_at=self._clock.now_ms()))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import get_args
 
 from perdure.errors import InvalidInput
-from perdure.server.requests import Scope
+from perdure.server.http import Scope
 
 SCOPES: tuple[str, ...] = get_args(Scope)
 _VIEWER = ("tasks:read", "data:read")

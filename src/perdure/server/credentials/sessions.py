@@ -47,7 +47,7 @@ class Session(Struct, frozen=True):
     address: str = ""  # where the link was used
 
 
-class Begun(NamedTuple):
+class SessionBegun(NamedTuple):
     session: Session
     cookie: str
 
@@ -73,7 +73,7 @@ class Sessions:
         await self._links.add(await self._name_of("link", code), link, due_at=link.until)
         return code
 
-    async def begin(self, code: str, address: str = "") -> Begun | None:
+    async def begin(self, code: str, address: str = "") -> SessionBegun | None:
         """The session that a code gives; None when it was used, has expired, or never was. A code is used up."""
         if not _FORM.match(code):
             return None
@@ -94,7 +94,7 @@ class Sessions:
             address,
         )
         await self._sessions.add(await self._name_of("session", cookie), session, due_at=session.until)
-        return Begun(session, cookie)
+        return SessionBegun(session, cookie)
 
     async def check(self, cookie: str) -> Session | None:
         """The session of a cookie; None when it has ended. Using it lengthens it, up to seven days in all."""
@@ -121,7 +121,7 @@ class Sessions:
         return None
 
     async def end(self, cookie: str) -> None:
-        """End a session. Ending one that has ended is no error."""
+        """End a session. Ending it twice is not an error."""
         name = await self._name_of("session", cookie)
         while (kept := await self._sessions.get(name)) is not None:
             if await self._sessions.drop(kept):

@@ -32,6 +32,11 @@ class Vault:
         self.clock = self._store.clock
         self._secret: bytes | None = None
 
+    @property
+    def owner(self) -> str:
+        """Under which all these values are kept."""
+        return f"namespace:{NAMESPACE}"
+
     def shelf(self, kind: str, as_type: type[T]) -> Shelf[T]:
         return Shelf(self._store, f"server {kind}", as_type)
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from perdure._ground.clock import Clock
 from perdure._tasks import Task, store_of
 from perdure.errors import PerdureError
+from perdure.server.http import Caller
 from perdure.server.live.messages import Buffer, Message
 from perdure.server.live.sources import (
     CountChanges,
@@ -31,7 +32,7 @@ from perdure.server.live.sources import (
     WorkerChanges,
 )
 from perdure.server.live.task_watch import TaskWatch
-from perdure.server.requests import Caller
+from perdure.server.telemetry import Figures, Telemetry
 
 if TYPE_CHECKING:
     from perdure._app import Perdure
@@ -53,9 +54,9 @@ _OF_A_TASK: Mapping[str, Callable[[Perdure, Task], Source]] = {
 class Feed:
     """The changes of one namespace."""
 
-    def __init__(self, app: Perdure, clock: Clock) -> None:
+    def __init__(self, app: Perdure, clock: Clock, figures: Figures) -> None:
         self.app, self.id = app, secrets.token_hex(6)
-        self._changes = TaskChanges(app, clock, self._audiences)
+        self._changes = TaskChanges(app, clock, self._audiences, figures)
         self._sources: dict[str, Source] = {"tasks": self._changes}
         self._due: dict[str, float] = {}
         self._listeners: dict[str, set[Buffer]] = {}
@@ -270,14 +271,14 @@ class Feed:
 class Feeds:
     """The feeds of one server, by namespace."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+    def __init__(self, clock: Clock, telemetry: Telemetry) -> None:
+        self._clock, self._telemetry = clock, telemetry
         self._feeds: dict[str, Feed] = {}
 
     def of(self, namespace: str, app: Perdure) -> Feed:
         found = self._feeds.get(namespace)
         if found is None or found.is_over:
-            found = self._feeds[namespace] = Feed(app, self._clock)
+            found = self._feeds[namespace] = Feed(app, self._clock, self._telemetry.of(namespace))
             for name in [name for name, feed in self._feeds.items() if feed.is_over and name != namespace]:
                 del self._feeds[name]
         return found

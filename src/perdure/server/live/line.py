@@ -12,9 +12,8 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from perdure._ground.clock import moment
-from perdure.server.encoding import to_json
+from perdure.server.http import Ask, to_json
 from perdure.server.live.messages import comment, sse
-from perdure.server.requests import Ask
 
 HEADERS = {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
 MEDIA = "text/event-stream"

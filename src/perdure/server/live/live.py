@@ -9,6 +9,7 @@ from perdure._ground.clock import Clock
 from perdure.server.live.feed import Feed, Feeds
 from perdure.server.live.rooms import Rooms
 from perdure.server.settings import Settings
+from perdure.server.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from perdure._app import Perdure
@@ -24,10 +25,10 @@ class Pace(NamedTuple):
 class Live:
     """The places for streams, the feeds, and the end of both."""
 
-    def __init__(self, settings: Settings, clock: Clock, stopping: asyncio.Event) -> None:
-        self.rooms = Rooms(settings.streams_per_key, settings.streams)
+    def __init__(self, settings: Settings, clock: Clock, stopping: asyncio.Event, telemetry: Telemetry) -> None:
+        self.rooms = Rooms(settings.streams_per_key, settings.streams, telemetry.note_refused_stream)
         self.pace = Pace()
-        self._feeds, self._stopping = Feeds(clock), stopping
+        self._feeds, self._stopping = Feeds(clock, telemetry), stopping
         self._waker: asyncio.Task[None] | None = None
 
     def feed_of(self, namespace: str, app: Perdure) -> Feed:

@@ -13,8 +13,7 @@ from collections.abc import Callable, Hashable
 from datetime import datetime
 from typing import Any
 
-from perdure.server.encoding import to_json
-from perdure.server.requests import Caller
+from perdure.server.http import Caller, to_json
 
 MOST_MESSAGES, MOST_BYTES = 512, 512 * 1024
 

@@ -11,20 +11,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import structs
 
-from perdure._durable import situation_by_uid, situations_of
+from perdure._durable import TaskCall, call_of_task, situation_by_uid, situations_of
 from perdure._ground.clock import Clock, moment, to_ms
 from perdure._model import Counts, TaskSummary
 from perdure._tasks import Task
 from perdure.errors import NotFound
+from perdure.server.http import Caller
 from perdure.server.live.messages import Message
 from perdure.server.nouns.references import address_of
-from perdure.server.nouns.task_list import summary_for
-from perdure.server.requests import Caller
+from perdure.server.nouns.task.task_list import summary_for
 from perdure.server.shapes.cuts import cut
 from perdure.server.shapes.inbox import pause_for
 from perdure.server.shapes.live import calls_for, unit_for
 from perdure.server.shapes.situation import situation_for, with_situation
 from perdure.server.shapes.tasks import event_for
+from perdure.server.telemetry import Figures
 from perdure.types import InboxItem, InboxKind, Situation
 
 if TYPE_CHECKING:
@@ -69,9 +70,10 @@ class TaskChanges:
 
     every = 0.0
 
-    def __init__(self, app: Perdure, clock: Clock, audiences: Callable[[], set[bool]]) -> None:
+    def __init__(self, app: Perdure, clock: Clock, audiences: Callable[[], set[bool]], figures: Figures) -> None:
         """`audiences` tells whether there are listeners with `data:read`, and without."""
         self._tasks, self._clock, self._audiences = app.tasks, clock, audiences
+        self._figures = figures
         self._mark = clock.now_ms()
         self._seen: dict[str, TaskSummary] = {}
         self._gone: frozenset[str] = frozenset()
@@ -92,6 +94,9 @@ class TaskChanges:
         self._told = {uid: at for uid, at in self._told.items() if uid in self._seen}
         self._gone = frozenset(gone)
         self.moves += bool(news)
+        now_ms = self._clock.now_ms()
+        for item, _ in changed:
+            self._figures.observe("feed_lag_seconds", max(0, now_ms - to_ms(item.updated_at)) / 1000)
         return news
 
     async def current(self) -> Sequence[Message]:
@@ -206,6 +211,7 @@ class TaskEvents:
         self._tasks, self._task, self._topic = app.tasks, task, f"task:{task.uid}"
         self._number: int | None = None
         self._situation: Mapping[bool, Situation] = {}
+        self._call: TaskCall | None = None
         self._situation_due = 0.0
 
     async def look(self, now: float) -> Sequence[News]:
@@ -227,13 +233,16 @@ class TaskEvents:
         self._situation = {
             reads: await situation_by_uid(self._tasks, self._task.uid, tells_data=reads) for reads in (True, False)
         }
-        return [self._why()] if self._situation != before else []
+        if self._situation == before:
+            return []
+        self._call = await call_of_task(self._tasks, self._task.uid)
+        return [self._why()]
 
     def _why(self) -> Message:
-        found, task = self._situation, self._task
+        found, task, call = self._situation, self._task, self._call
 
         def make(caller: Caller) -> Any:
-            shown = situation_for(caller, address_of(task.id, task.uid), found[caller.reads_data])
+            shown = situation_for(caller, address_of(task.id, task.uid), found[caller.reads_data], call=call)
             return {"topic": "task", "uid": task.uid, "situation": shown}
 
         return Message("situation", ("situation", task.uid), make)

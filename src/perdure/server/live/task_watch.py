@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from perdure._tasks import Task
 from perdure.errors import NotFound
+from perdure.server.http import Caller
 from perdure.server.live.messages import Message
 from perdure.server.live.sources import last_event
-from perdure.server.requests import Caller
 from perdure.server.shapes.live import calls_for
 from perdure.server.shapes.tasks import event_for
 

@@ -9,8 +9,7 @@ from perdure._ground.ids import check_id, is_uid
 from perdure._store import TaskRow
 from perdure._tasks import Task, current_row, find_row, store_of, task_without_state
 from perdure.errors import InvalidInput, NotFound, StaleVersion
-from perdure.server.problems import HttpProblem
-from perdure.server.requests import Ask
+from perdure.server.http import Ask, HttpProblem
 
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~@:+")
 
@@ -23,11 +22,13 @@ async def task_of(ask: Ask[Any, Any]) -> Task:
     """
     given = ask.parts["task"]
     try:
-        if uid := uid_in(given):
-            return await ask.app.tasks.handle_by_uid(uid)
-        return await ask.app.tasks.handle(check_id(given))
+        uid = uid_in(given)
+        tasks = ask.app.tasks
+        task = await (tasks.handle_by_uid(uid) if uid else tasks.handle(check_id(given)))
     except (InvalidInput, NotFound):
         raise no_such("task") from None
+    ask.about.append(task.uid)
+    return task
 
 
 async def glance_at(ask: Ask[Any, Any]) -> tuple[Task, TaskRow]:
@@ -40,7 +41,18 @@ async def glance_at(ask: Ask[Any, Any]) -> tuple[Task, TaskRow]:
         row = None
     if row is None or row.namespace != store.namespace:
         raise no_such("task")
+    ask.about.append(row.uid)
     return task_without_state(ask.app.tasks, row), row
+
+
+def base_of(ask: Ask[Any, Any], given: int | None = None) -> int | None:
+    """The checkpoint that the state in the body was made from, as its header says or as was given; None: the newest."""
+    text = ask.headers.get("perdure-base")
+    if text is None:
+        return given
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise HttpProblem(400, "bad_request", "Perdure-Base is the number of a checkpoint")
+    return int(text)
 
 
 def require_version(ask: Ask[Any, Any], task_id: str, version: int) -> None:

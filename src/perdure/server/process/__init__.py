@@ -7,7 +7,7 @@ __getattr__ = lazy_door(
     {
         "access_log": ("log_to_stderr",),
         "hook_duties": ("HookDuties",),
-        "listening": ("Listener", "bind", "bind_unix", "has_uvicorn", "refuse_open_door", "require_uvicorn", "serve"),
-        "running": ("RunningServer", "RunningServers"),
+        "listener": ("Listener", "bind", "bind_unix", "has_uvicorn", "refuse_open_door", "require_uvicorn", "serve"),
+        "running_servers": ("RunningServer", "RunningServers", "Vitals"),
     },
 )

@@ -5,7 +5,7 @@ Written by tools/make_doors.py from the table in __init__.py.
 
 from perdure.server.process.access_log import log_to_stderr
 from perdure.server.process.hook_duties import HookDuties
-from perdure.server.process.listening import (
+from perdure.server.process.listener import (
     Listener,
     bind,
     bind_unix,
@@ -14,7 +14,7 @@ from perdure.server.process.listening import (
     require_uvicorn,
     serve,
 )
-from perdure.server.process.running import RunningServer, RunningServers
+from perdure.server.process.running_servers import RunningServer, RunningServers, Vitals
 __all__ = [
     "log_to_stderr",
     "HookDuties",
@@ -27,4 +27,5 @@ __all__ = [
     "serve",
     "RunningServer",
     "RunningServers",
+    "Vitals",
 ]

@@ -8,7 +8,7 @@ import sys
 
 from perdure._ground.clock import moment
 from perdure._ground.exception_text import message_of
-from perdure._ground.known_secrets import redact
+from perdure._ground.secrets.known_secrets import redact
 
 _FIELDS = ("route", "status", "ms", "bytes", "request_id", "credential", "address")
 

@@ -1,7 +1,7 @@
 """Send the webhooks of every namespace from a server, so that `perdure serve` alone delivers.
 
 The server looks for namespaces with webhooks and has the duty of webhooks for each. Workers have the same duty;
-of all these processes one holds the post of each webhook (perdure/_worker/webhooks.py).
+of all these processes one holds the post of each webhook (perdure/_worker/delivery/webhooks.py).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class HookDuties:
         """Begin, and count how long the event loop is held up. What is returned ends both."""
         if not self._settings.read_only:
             self._running.append(asyncio.create_task(self._look(), name="perdure webhook namespaces"))
-        self._running.append(asyncio.create_task(self._telemetry.feel_pulse(), name="perdure pulse"))
+        self._running.append(asyncio.create_task(self._telemetry.held.feel_pulse(), name="perdure pulse"))
         return self._end()
 
     async def _end(self) -> None:
@@ -72,6 +72,6 @@ class HookDuties:
         duty = WebhookDuty(app.tasks, self._sender, self._settings.retention_deliveries)
         loop = DutyLoop(duty, store_of(app.tasks).clock)
         duty.wake = loop.ring
-        duty.tell_try = lambda state: self._telemetry.of(namespace).count("hook_tries", state)
+        duty.tell_try = lambda state: self._telemetry.of(namespace).count("hook_deliveries", state)
         self._duties.append(duty)
         self._running.append(asyncio.create_task(loop.run(), name=f"perdure webhooks of {namespace}"))

@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from perdure.server.encoding import to_json
-from perdure.server.problems import HttpProblem, body_of
+from perdure.server.http import HttpProblem, body_of, to_json
 
 log = logging.getLogger("perdure.server")
 HEAD_BYTES = 16 * 1024

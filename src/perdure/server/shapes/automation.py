@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 from perdure._durable import Schedule, definition_version
 from perdure._model import Trigger
-from perdure.server.requests import Caller
+from perdure.server.http import Caller
 from perdure.server.shapes.tasks import Strict
 
 Json = Any

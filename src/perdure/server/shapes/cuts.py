@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from perdure._ground.json_values import plain
+from perdure._ground.encoding.json_values import plain
+from perdure.server.http import HttpProblem
 
 Json = Any
 LONGEST = 64 * 1024  # characters of a text in a list
@@ -67,6 +68,20 @@ def _left_out(kind: str, length: int, link: str, path: tuple[str | int, ...], be
 
 def _link(link: str, path: tuple[str | int, ...]) -> str:
     return f"{link}{quote(json.dumps(path, ensure_ascii=False))}"
+
+
+def read_path(text: str) -> list[str | int]:
+    """
+    Raises:
+        HttpProblem: it is not a JSON list of keys and positions.
+    """
+    try:
+        path = json.loads(text)
+    except (ValueError, RecursionError):
+        path = None
+    if not isinstance(path, list) or len(path) > 200 or not all(type(part) in (str, int) for part in path):
+        raise HttpProblem(400, "bad_request", "path is a JSON list of keys and positions", do='send path=["files",16]')
+    return path
 
 
 def without(value: Any, *names: str) -> Mapping[str, Json]:

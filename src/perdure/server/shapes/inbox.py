@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from perdure.server.requests import Caller
+from perdure.server.http import Caller
 from perdure.server.shapes.tasks import Strict
 from perdure.types import InboxAnswer, InboxItem, InboxKind, Otherwise, PauseKind, Reason, UncertainCall
 

@@ -1,4 +1,4 @@
-"""Types of requests and answers as JSON Schema, in the mapping of perdure/_ground/json_values.py.
+"""Types of requests and answers as JSON Schema, in the mapping of perdure/_ground/encoding/json_values.py.
 
 An answer always has every field of its record, and its public properties beside them. A request may leave out what has
 a default, and names no field that is unknown. So a record that is in both has two schemas; that of requests ends in

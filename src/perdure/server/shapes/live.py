@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from perdure.server.requests import Caller
+from perdure._model import Level, Verdict
+from perdure.server.http import Caller
 
 if TYPE_CHECKING:
     from perdure._durable import JournalCall
@@ -74,18 +75,23 @@ class Unit(Struct, frozen=True, kw_only=True):
     uid: str
     pid: int
     alive: bool
+    level: Level  # how it came to be as it is: kept, rebuilt, or lost
     status: int | None
     made_at: datetime
     ended_at: datetime | None
     waiting: str | None  # "secret" or "prompt"
     begin: int | None
     end: int | None
+    rows: int | None  # of its terminal
+    columns: int | None
     writer: Writer | None
     limits: Any
+    verdict: Verdict | UnsetType = UNSET  # the level with its reasons
     why: str | UnsetType = UNSET
     running: str | UnsetType | None = UNSET
     argv: Sequence[str] | UnsetType = UNSET
     cwd: str | UnsetType = UNSET
+    recipe: Any = UNSET  # the rest of what it is made from; secrets are references
 
 
 def writer_label(caller: Caller) -> str:
@@ -106,7 +112,14 @@ def writer_of(caller: Caller, label: str, until: datetime | None) -> Writer | No
 def unit_for(caller: Caller, unit: UnitRecord) -> Unit:
     data: dict[str, Any] = {}
     if caller.reads_data:
-        data = {"why": unit.why, "running": unit.running, "argv": unit.argv, "cwd": unit.cwd}
+        data = {
+            "verdict": unit.verdict,
+            "why": unit.why,
+            "running": unit.running,
+            "argv": unit.argv,
+            "cwd": unit.cwd,
+            "recipe": unit.recipe,
+        }
     return Unit(
         task=unit.task,
         name=unit.name,
@@ -114,12 +127,15 @@ def unit_for(caller: Caller, unit: UnitRecord) -> Unit:
         uid=unit.uid,
         pid=unit.pid,
         alive=unit.is_alive,
+        level=unit.verdict.level,
         status=unit.status,
         made_at=unit.made_at,
         ended_at=unit.ended_at,
         waiting=unit.waiting,
         begin=unit.begin,
         end=unit.end,
+        rows=unit.rows,
+        columns=unit.columns,
         writer=writer_of(caller, unit.writer, unit.writer_until),
         limits=unit.limits,
         **data,

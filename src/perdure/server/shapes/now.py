@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
-from msgspec import Struct, structs
+from msgspec import UNSET, Struct, UnsetType, structs
 
-from perdure._model import Cause
+from perdure._model import Cause, Level
 from perdure.server.shapes.counts import TaskCounts
 from perdure.server.shapes.inbox import Pause
 from perdure.server.shapes.situation import ListedTask, WayOn
@@ -25,6 +25,22 @@ class StuckGroup(ListedTask, frozen=True, kw_only=True):
     cause: Cause
     count: int
     ways: Sequence[WayOn]  # of the newest
+
+
+class UnitChange(Struct, frozen=True):
+    """A unit that did not come back as it was."""
+
+    name: str
+    level: Level
+    why: str
+
+
+class RestoredTask(ListedTask, frozen=True, kw_only=True):
+    """A task that another process has taken over, and how its units came back."""
+
+    restored_at: datetime
+    levels: Mapping[str, int]  # how many units came back at each level
+    changed: Sequence[UnitChange] | UnsetType = UNSET  # with `data:read`: what is lost first, 10 at most
 
 
 class WorkersNow(Struct, frozen=True, kw_only=True):
@@ -55,8 +71,15 @@ class Now(Struct, frozen=True, kw_only=True):
     working: Sequence[ListedTask]  # also stalled ones; the longest without progress first
     next: Sequence[ListedTask]  # what goes on by itself, the soonest first (`situation.until`)
     recent: Sequence[ListedTask]  # what has ended since, the newest first
-    since: datetime  # from when on `recent` is
+    restored: Sequence[RestoredTask]  # what was taken over since, the newest first
+    since: datetime  # from when on `recent` and `restored` are
     health: Health
+
+
+def restored_of(task: ListedTask, at: datetime, told: Mapping[str, Any], *, tells_data: bool) -> RestoredTask:
+    """From what the event tells; older ones tell no names."""
+    changed = [UnitChange(name, level, why) for name, level, why in told.get("changed", ())] if tells_data else UNSET
+    return RestoredTask(**structs.asdict(task), restored_at=at, levels=told.get("levels", {}), changed=changed)
 
 
 def group_of(task: ListedTask, cause: Cause, count: int, ways: Sequence[WayOn]) -> StuckGroup:

@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 import msgspec
 from msgspec import Struct
 
-from perdure.server.requests import SCOPE_MEANINGS
+from perdure.server.http import SCOPE_MEANINGS
 from perdure.server.shapes.json_schema import Schema, Schemas, records_in
 from perdure.server.shapes.statuses import good_statuses, meaning_of, problem_statuses
 from perdure.server.table import Need, Nouns, Raw, Route
@@ -27,6 +27,11 @@ _HEADERS = {
         "Names this one request. Repeated with the same key it is carried out once, and answered the same.",
     ),
     "If-Match": ('^"v[0-9]{1,18}"$', "The ETag of what the caller has seen. If it has changed since: 412."),
+    "If-Range": ('^"[0-9a-f]{64}"$', "The ETag of the file that the Range is of."),
+    "Perdure-Base": (
+        "^[0-9]{1,18}$",
+        "The checkpoint that the state was made from (0: the first state). What others wrote since is kept.",
+    ),
     "Perdure-Fence": ("^[!-~]{1,400}$", "The fence of the attempt, from POST /v1/tasks/{task}/attempt."),
     "Perdure-Holder": ("^[!-~]{1,400}$", "The token of the holder, from POST /v1/holders."),
     "Perdure-Input-Id": ("^[!-~]{1,200}$", "Names this one input. Repeated with the same id it is typed once."),
@@ -79,7 +84,7 @@ def operation_id(route: Route) -> str:
 
 
 def title_of(noun: str) -> str:
-    return noun.replace("_", " ").replace(".", " ")
+    return noun.rpartition(".")[2].replace("_", " ")
 
 
 def about_noun(noun: str) -> str:

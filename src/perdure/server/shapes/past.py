@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 
 from perdure._durable import EffectRecord
 from perdure._model import CheckpointInfo
-from perdure.server.requests import Caller
+from perdure.server.http import Caller
 
 Json = Any
 S = TypeVar("S", bound=Struct)

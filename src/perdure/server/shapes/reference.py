@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from perdure.server.credentials import PRESETS
-from perdure.server.requests import SCOPE_MEANINGS
+from perdure.server.http import SCOPE_MEANINGS
 from perdure.server.shapes.openapi import about_noun, headers_of, title_of
 from perdure.server.shapes.statuses import EVERYWHERE, PARTICULAR, good_statuses, problem_statuses
 from perdure.server.table import Nouns, Raw, Route

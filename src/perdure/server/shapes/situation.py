@@ -10,8 +10,9 @@ from urllib.parse import quote
 
 from msgspec import Struct, structs
 
+from perdure._durable import TaskCall
 from perdure._model import Cause, HeldBy, LastError, SituationKind, TaskSummary
-from perdure.server.requests import Caller, Scope
+from perdure.server.http import Caller, Scope
 from perdure.server.table import Method, routes
 from perdure.types import Situation, Wait, Way
 
@@ -65,6 +66,7 @@ class TaskSituation(Struct, frozen=True, kw_only=True):
     waits: Sequence[Wait]
     last_error: LastError | None
     ways: Sequence[WayOn]
+    call: TaskCall | None  # the durable function it carries out
 
 
 class _Target(Struct, frozen=True):
@@ -104,12 +106,19 @@ def with_situation(summary: TaskSummary, situation: Situation) -> ListedTask:
 
 
 def situation_for(
-    caller: Caller, address: str, situation: Situation, pauses: Mapping[str, str] | None = None
+    caller: Caller,
+    address: str,
+    situation: Situation,
+    pauses: Mapping[str, str] | None = None,
+    call: TaskCall | None = None,
 ) -> TaskSituation:
     """A situation with its ways on as requests. `address` is the task's; `pauses` has the ids of its open questions,
     by their paths."""
-    told = {name: getattr(situation, name) for name in TaskSituation.__struct_fields__ if name != "ways"}
-    return TaskSituation(**told, ways=[way_for(caller, address, way, pauses) for way in situation.ways])
+    told = {name: getattr(situation, name) for name in TaskSituation.__struct_fields__ if name not in ("ways", "call")}
+    if call is not None and not caller.reads_data:
+        call = structs.replace(call, text="")
+    ways = [way_for(caller, address, way, pauses) for way in situation.ways]
+    return TaskSituation(**told, ways=ways, call=call)
 
 
 def way_for(caller: Caller, address: str, way: Way, pauses: Mapping[str, str] | None = None) -> WayOn:

@@ -23,12 +23,13 @@ EVERYWHERE = {
     503: "The store cannot be reached. `Retry-After` says when to try again.",
 }
 PARTICULAR = {
-    401: "There is no credential, or it is not good.",
+    401: "The credential is missing or not valid.",
     403: "The credential does not allow this.",
     409: "What is there does not allow it now. `code` says why.",
     410: "It has ended.",
     412: "It has changed since: `ETag` has its present version.",
     415: "The body has another media type, or is compressed.",
+    416: "The range lies outside of the file.",
     422: "The body does not fit. `errors` has the path of each fault.",
     428: "`If-Match` is needed.",
     501: "This server cannot do that.",

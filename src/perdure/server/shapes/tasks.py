@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, UnsetType, field, structs
 
 from perdure._model import Attempt, Event, Policy, event_name
 from perdure.errors import InvalidInput
-from perdure.server.requests import Caller
+from perdure.server.http import Caller
 from perdure.types import Config, Reason, Status, TaskRecord
 
 Json = Any
@@ -145,6 +145,14 @@ class NewProgress(Strict, frozen=True, kw_only=True):
     total: int | None = None
     percent: float | None = None
     cursor: Json = None
+
+
+class AttemptError(Strict, frozen=True, kw_only=True):
+    """The exception that ended an attempt."""
+
+    type: str
+    message: str = ""
+    traceback: str = ""
 
 
 class Completion(Strict, frozen=True, kw_only=True):

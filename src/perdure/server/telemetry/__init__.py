@@ -8,6 +8,7 @@ __getattr__ = lazy_door(
         "catalogue": ("CATALOGUE", "Metric", "as_page as metrics_page", "full_name"),
         "event_tally": ("EventTally",),
         "figures": ("Figures",),
-        "metrics": ("Telemetry",),
+        "metrics": ("Sight", "Telemetry"),
+        "request_span": ("tell_request",),
     },
 )

@@ -15,10 +15,11 @@ from typing import Any
 
 from perdure._app import Perdure
 from perdure._ground.clock import moment, to_ms
-from perdure._model import EVENT_NAMES, event_name
-from perdure._store import Row
+from perdure._model import EVENT_NAMES, TaskSummary, event_name
+from perdure._store import RecentEvent
 from perdure._tasks import store_of
 from perdure.errors import KeyMissing, RecordDamaged
+from perdure.server.telemetry.effect_tally import EffectTally
 from perdure.server.telemetry.figures import Figures
 
 _OVERLAP = timedelta(seconds=10)
@@ -45,49 +46,52 @@ class EventTally:
 
     def __init__(self, app: Perdure, figures: Figures) -> None:
         self._tasks, self._store, self._figures = app.tasks, store_of(app.tasks), figures
+        self._effects = EffectTally(app, figures)
+        self._began: datetime | None = None
         self._since: datetime | None = None
         self._counted: dict[tuple[str, int], int] = {}  # events of the overlap: by task and number, their moment
 
     async def look(self) -> None:
         """Count what is new."""
         now = moment(self._store.clock.now_ms())
-        if self._since is None:
-            self._since = now
+        if self._since is None or self._began is None:
+            self._since = self._began = now
             return
         begin = to_ms(self._since)
-        uids = await self._changed(self._since)
-        for some in _in_groups(uids, _TOGETHER):
-            for uid, rows in groupby(await self._events(some, begin), key=lambda row: row[0]):
-                self._count(str(uid), [row[1:] for row in rows], begin)
+        tasks = await self._changed(self._since)
+        for some in _in_groups(list(tasks), _TOGETHER):
+            for uid, rows in groupby(await self._events(some, begin), key=lambda event: event.task_uid):
+                self._count(uid, list(rows), begin)
+        await self._effects.look(list(tasks.values()), self._began)
         self._since = max(self._since, now - _OVERLAP)
         edge = to_ms(self._since)
         self._counted = {place: at for place, at in self._counted.items() if at >= edge}
 
-    async def _changed(self, since: datetime) -> list[str]:
+    async def _changed(self, since: datetime) -> dict[str, TaskSummary]:
         after: str | datetime = since
-        found: dict[str, None] = {}
+        found: dict[str, TaskSummary] = {}
         while len(found) < _MOST_TASKS:
             page = await self._tasks.changes(after, limit=_PAGE)
-            found.update(dict.fromkeys(item.uid for item in page.items))
+            found.update({item.uid: item for item in page.items})
             if not page.more:
                 break
             after = page.watermark
-        return list(found)
+        return found
 
-    async def _events(self, uids: Sequence[str], begin: int) -> Sequence[Row]:
+    async def _events(self, uids: Sequence[str], begin: int) -> Sequence[RecentEvent]:
         """The newest events of each task, at least as far back as the beginning of this look."""
         look = _FEW
         while True:
             asked = {"uids": json.dumps(uids), "kinds": _KINDS, "look": look}
-            rows = await self._store.query("recent_events_of", **asked)
-            firsts = {row[0]: row for row in reversed(rows)}
-            if look >= _MANY or not any(row[1] > 1 and row[2] >= begin for row in firsts.values()):
+            rows = await self._store.rows(RecentEvent, "recent_events_of", **asked)
+            firsts = {event.task_uid: event for event in reversed(rows)}
+            if look >= _MANY or not any(event.number > 1 and event.at >= begin for event in firsts.values()):
                 return rows
             look *= 8
 
-    def _count(self, uid: str, rows: Sequence[Row], begin: int) -> None:
+    def _count(self, uid: str, rows: Sequence[RecentEvent], begin: int) -> None:
         status, paused_at, resumed_at = "", None, None
-        for number, at, kind, _, body in rows:
+        for _, number, at, kind, _, body in rows:
             is_new = at >= begin and (uid, number) not in self._counted
             after = _STATUS_AFTER.get(kind, status)
             if is_new:
@@ -106,7 +110,13 @@ class EventTally:
 
     def _detail(self, uid: str, kind: str, body: bytes, at: int, paused_at: int | None, resumed_at: int | None) -> None:
         if kind == "attempt ended":
-            self._figures.count("attempts", str(self._data(uid, body).get("ended", "")) or "released")
+            data = self._data(uid, body)
+            self._figures.count("attempts", str(data.get("ended", "")) or "released")
+            if data.get("error") == "RestoreFailed":
+                self._figures.count("restore_failures")
+        elif kind == "restored" and isinstance(levels := self._data(uid, body).get("levels"), dict):
+            for level, number in levels.items():
+                self._figures.count("restore_units", str(level), by=int(number))
         elif kind == "checkpoint" and isinstance(size := self._data(uid, body).get("size"), int):
             self._figures.observe("checkpoint_bytes", size)
         elif kind in _ENDS_WAIT and paused_at is not None:

@@ -1,8 +1,7 @@
 """Wait for a coroutine from plain code: what `perdure.sync` gives for use inside durable functions.
 
-A plain durable function runs in a thread of its own, and its task's event loop is free meanwhile: there the
-coroutine is done, as a part of the function. Plain code without a task has it done on a loop that is there for
-all such calls.
+A plain durable function runs in its own thread, and the event loop of its task stays free: coroutines it needs run
+there, as part of the function. Plain code outside a task runs them on one loop that all such calls share.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from perdure.errors import InvalidInput
 P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T")
-_END: Any = object()  # not None: a source may give that, and is told so
+_END: Any = object()  # not None: a source can yield None, and gets it back
 
 
 def waited(work: Coroutine[Any, Any, T]) -> T:
@@ -63,8 +62,8 @@ def _on_the_loop_of(attempt: Attempt, work: Coroutine[Any, Any, T]) -> T:
 
 
 def here(work: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine of hops, done in this thread where that may be: a database's connection is often its
-    thread's own. On an event loop, which may not commit, it is waited for like any other."""
+    """Run a coroutine of hops and return its result, in this thread if possible: a database connection often belongs to
+    its thread. On an event loop, which must not commit, the coroutine is awaited like any other."""
     scope = current.get()
     return drive(work) if scope is None or scope.attempt.is_elsewhere() else waited(work)
 

@@ -1,7 +1,7 @@
 """Await something that needs an event loop, also where there is none.
 
-On a loop it is simply awaited. Blocking code (`perdure.sync`, the command line, an effect that is a plain `def`)
-has it done on a loop of its own, in a thread of its own, and waits.
+On a loop it is simply awaited. Blocking code (`perdure.sync`, the command line, an effect that is a plain `def`) runs
+it on another loop in another thread, and waits.
 """
 
 from __future__ import annotations

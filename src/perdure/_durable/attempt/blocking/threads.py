@@ -1,10 +1,10 @@
-"""Threads that a durable function hands work to: what they call is recorded like what the function calls itself.
+"""Threads that a durable function hands work to: their calls are recorded like the function's own calls.
 
-Python gives a thread no context variables, so a step in a pool would not know its task: it would just run, and run
-again after a crash. Work that a durable function's own code gives to a `ThreadPoolExecutor` (`submit`, `map`,
-`loop.run_in_executor`) is therefore bound to a scope of its own. It is numbered when it is given, so it does not
-matter which thread is quicker. `asyncio.to_thread` carries the context itself. For a thread of one's own there is
-`perdure.recorded.bind`; without it, a step or effect that is called there is refused.
+Python gives a thread no context variables. A step in a pool would not know its task: it would run unrecorded, and run
+again after a crash. So work that a durable function's own code gives to a `ThreadPoolExecutor` (`submit`, `map`,
+`loop.run_in_executor`) is bound to a new scope. The scope is numbered when the work is given, so it does not matter
+which thread is quicker. `asyncio.to_thread` carries the context itself. For a thread the code starts itself there is
+`perdure.recorded.bind`; without it, a step or effect called there is refused.
 
 A coroutine of a step or effect that was never awaited is noticed here too: Python says so when it is dropped.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from perdure._durable.attempt.attempt import Attempt
 
 log = logging.getLogger("perdure.durable")
-_MARK = "_perdure_run"  # on a thread: the attempt whose code has started it
+_MARK = "_perdure_run"  # on a thread: the attempt whose code started it
 _calls: set[CodeType] = set()  # of the coroutines that steps and effects make
 _is_installed = False
 
@@ -69,7 +69,7 @@ def _bound(function: Any) -> Callable[..., Any]:
 
 
 def _has_context(function: Any) -> bool:
-    """Whether it is called in a context of its own already, as by asyncio.to_thread, or is perdure's."""
+    """Whether the call already runs in a copied context, as with asyncio.to_thread, or is perdure's own."""
     if isinstance(function, partial):
         return isinstance(getattr(function.func, "__self__", None), Context) or _has_context(function.func)
     return str(getattr(function, "__module__", "")).startswith("perdure.")
@@ -99,7 +99,7 @@ def refuse_lost_thread(name: str) -> None:
     """
     mark = getattr(threading.current_thread(), _MARK, None)
     attempt: Attempt | None = None if mark is None else mark()
-    if attempt is not None and not attempt.is_over:  # a library's thread may live on, and work for others
+    if attempt is not None and not attempt.is_over:  # a library's thread can outlive the task and work for others
         raise InvalidInput(
             f"{name} is called in a thread that the durable function of task {attempt.task_id!r} has started",
             kept="it did not run",
@@ -116,7 +116,7 @@ def two_threads(name: str) -> InvalidInput:
     )
 
 
-# ── coroutines that nobody awaits ────────────────────────────────────────────────────────────────
+# ── coroutines that were never awaited ───────────────────────────────────────────────────────────
 
 _WARN = "_warn_unawaited_coroutine"
 
@@ -141,7 +141,7 @@ def _noticing(warn: Callable[[Any], None]) -> Callable[[Any], None]:
 
 
 def error_of_not_awaited(attempt: Attempt) -> InvalidInput | None:
-    """What a function has failed with that dropped a call; None when it awaited all of them."""
+    """The error for a function that dropped a call without awaiting it. None if it awaited all of them."""
     name = attempt.not_awaited
     if name is None:
         return None

@@ -1,10 +1,11 @@
-"""What every recorded call has in common: its name, its types, how it is told from others, how it is cut."""
+"""The parts every recorded call shares: its name, its types, the digest of its arguments, how it is cancelled."""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 from itertools import chain, repeat
 from typing import Any
 
@@ -22,10 +23,10 @@ from perdure._durable.values import (
     refuse_no_function,
     refuse_no_name,
 )
-from perdure._ground import codec
 from perdure._ground.durations import Duration, require_timedelta
+from perdure._ground.encoding import codec
 from perdure._ground.exception_text import without_breaks
-from perdure._ground.secret_forms import HIDDEN, is_telling
+from perdure._ground.secrets.secret_forms import HIDDEN, is_telling
 from perdure._model import Entry
 from perdure._replay import digest
 from perdure.errors import InvalidInput, NotStorable
@@ -36,6 +37,19 @@ _SHOWN = 200  # characters of a call's arguments
 
 class Call:
     """A function whose calls are recorded."""
+
+    name: str
+    identity: Callable[..., Any] | None
+    raises: Sequence[type[BaseException]]
+    retry: Retry | None
+    timeout: timedelta | None
+    flush: bool | None
+    signature: Signature
+    is_async: bool
+    is_plain: bool
+    told_plainly: bool
+    has_secrets: bool
+    plainly: Callable[[Any], tuple[bytes, Any] | None]
 
     def __init__(
         self,
@@ -61,9 +75,9 @@ class Call:
         self.signature = Signature(function)
         self.is_async = is_async(function)
         self.is_plain = retry is None and limit is None
-        # Whether arguments given by position are told from others just as they are: none has a default.
+        # Whether positional arguments can be compared just as they are, because no parameter has a default.
         self.told_plainly = identity is None and not self.signature.is_method and self.signature.is_spelled_one_way
-        # Whether a parameter's name says that its value is secret: then it is not shown.
+        # Whether a parameter's name says that its value is secret. Such a value is not shown.
         self.has_secrets = any(is_telling(name) for name in self.signature.names)
         declare(raises)
         self._read = reader_for(self.signature.returns)
@@ -72,10 +86,10 @@ class Call:
             raise InvalidInput(f"the name {self.name!r} has a | or #, which divide paths")
 
     def digest(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bytes:
-        """What tells this call from others of its name.
+        """Digest of the arguments: tells this call from others of the same name.
 
         Raises:
-            InvalidInput: an argument is a function, a generator or the like.
+            InvalidInput: an argument cannot be recorded, such as a function or a generator.
         """
         try:
             if self.identity is not None:
@@ -103,7 +117,7 @@ class Call:
         return without_breaks(f"{self.name}({', '.join(parts)[:_SHOWN]})")
 
     def read(self, entry: Entry) -> Any:
-        """How a recorded call ended: its value, or its exception raised again."""
+        """The outcome of a recorded call: its value, or its exception raised again."""
         if entry.error is not None:
             raise decode_error(entry.error, self.raises)
         assert entry.value is not None
@@ -130,12 +144,12 @@ def _repr(value: Any, name: str = "") -> str:
         return HIDDEN
     try:
         return repr(value)
-    except Exception:  # somebody's own __repr__
+    except Exception:  # the user's own __repr__
         return f"<{type(value).__name__}>"
 
 
 def refuse_generator(function: Callable[..., Any]) -> None:
-    """A generator is no result that could be kept, and its body has not run when the call returns.
+    """Refuse a generator as a result: it cannot be stored, and its body has not run when the call returns.
 
     Raises:
         InvalidInput: the function yields.

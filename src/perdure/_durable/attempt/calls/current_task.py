@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class KeyedEffect(Protocol):
-    """An effect whose body runs here."""
+    """An effect whose body is running in this context."""
 
     @property
     def key(self) -> str: ...
@@ -26,7 +26,7 @@ running_effect: ContextVar[KeyedEffect] = ContextVar("perdure_effect")
 
 
 class Inside(Struct, frozen=True):
-    """A durable function that is running here; `is_body`: in the body of one of its steps or effects."""
+    """A durable function that is running in this context; `is_body`: inside the body of one of its steps or effects."""
 
     store: Store
     task_id: str
@@ -51,18 +51,19 @@ def inside() -> Inside | None:
 
 
 def is_in_effect() -> bool:
-    """Whether the running code is an effect's own: what it does is part of that effect."""
+    """Whether the running code belongs to an effect: its calls are then part of that effect."""
     return running_effect.get(None) is not None
 
 
 async def once(name: str, as_type: type[T], body: Callable[[], Awaitable[T]]) -> T:
-    """What `body` gives: from the journal if it is there, else done now. Outside a durable function it is just done."""
+    """Return what `body` gives: from the journal if it was recorded, else by running it now. Outside a durable function
+    it just runs."""
     scope = current.get()
     if scope is None or scope.is_body:
         return await body()
 
     async def after_all_before_it() -> T:
-        await scope.attempt.flush()  # what it sees and leaves behind must not depend on a step that is not on disk
+        await scope.attempt.flush()  # what it reads and writes must not depend on a step that is not on disk
         return await body()
 
     found: T = await recorded_call(scope, name, as_type, after_all_before_it)
@@ -72,7 +73,7 @@ async def once(name: str, as_type: type[T], body: Callable[[], Awaitable[T]]) ->
 async def stand_still() -> None:
     """Give the task up until it is resumed, and then begin anew: does not return. Elsewhere it just returns.
 
-    Nothing is recorded: whether one has to wait here depends on the world, and may be otherwise at the next replay.
+    Nothing is recorded: whether the call has to wait here depends on the world, and can differ in the next replay.
     """
     attempt = current_attempt()
     if attempt is not None:

@@ -1,8 +1,8 @@
-"""Where a durable function gets what is another thing each time: the time, chance, and its time running out.
+"""The sources of nondeterminism in a durable function: the time, random numbers, and time-outs.
 
 recorded.now() .random() .uuid4()     drawn once, then read from the journal
-perdure.timeout(seconds)              its running out is recorded, so a replay does not wait for it
-is_replaying(), get_logger(name)      what has been said before is not said again
+perdure.timeout(seconds)              its expiry is recorded, so a replay does not wait for it
+is_replaying(), get_logger(name)      does not log while finished steps are being replayed
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from perdure._durable.attempt.attempt import Attempt
 from perdure._durable.attempt.calls.call import cut
 from perdure._durable.attempt.calls.recorded_calls import Policy, RecordedCall, ask, walk_here
 from perdure._durable.attempt.scopes import Scope, current
-from perdure._ground import codec
 from perdure._ground.durations import Duration, require_seconds
+from perdure._ground.encoding import codec
 from perdure._replay import Answer, Cut, Fresh, Recorded, digest
 
 T = TypeVar("T")
@@ -80,7 +80,7 @@ class _Draw(RecordedCall):
 
 
 def is_replaying() -> bool:
-    """Whether the code that runs now has run before, up to here; False outside a durable function."""
+    """Whether the running code has run up to this point before. False outside a durable function."""
     scope = current.get()
     return scope is not None and not scope.is_body and scope.attempt.is_replaying
 

@@ -1,14 +1,14 @@
-"""The walk that every recorded call takes: ask the journal, make the call if it is not there, record how it ended.
+"""The walk that every recorded call takes: ask the journal, make the call if it is not recorded, record its outcome.
 
     ask the scope's track
-        recorded   wait for its turn, and give what the journal has
-        diverged   close the attempt: the code asks for something else than it did
+        recorded   wait for its turn, and return the recorded outcome
+        diverged   close the attempt: the code asks for another call than the recorded one
         cut        wait until the code cancels the call, as it did before
         fresh      make the call, record how it ended, wait for its turn, give it to the code
 
-A kind of call is a subclass of RecordedCall: it says how the call is made, what its entry looks like, and how an entry
-is read. Its Policy says which way the walk takes. An async call is awaited with `walk`, a plain one is made with
-`walk_here`. Two hot loops do the same unrolled, for speed: async steps (step_walk.py) and async effects
+A kind of call is a subclass of RecordedCall: it says how the call is made, how its entry is written, and how an entry
+is read. Its Policy selects the variant of the walk. An async call is awaited with `walk`, a plain one is made with
+`walk_here`. Two hot loops are the same walk, unrolled for speed: async steps (step_walk.py) and async effects
 (effects/effect_decorator.py). tests/replay/test_one_walk.py compares their journals with those of this walk.
 """
 
@@ -27,7 +27,7 @@ from perdure._durable.attempt.blocking import two_threads
 from perdure._durable.attempt.calls.call import Note, cut_off, never
 from perdure._durable.attempt.scopes import Scope, current
 from perdure._durable.values import declared_here, decode_error, encode_error
-from perdure._ground import codec
+from perdure._ground.encoding import codec
 from perdure._model import Entry
 from perdure._replay import Answer, Cut, Diverged, Fresh, Recorded, Uncertain
 from perdure._store import Write
@@ -43,7 +43,7 @@ class Policy(Struct, frozen=True):
     is_plain: bool = False  # made in the caller's thread and handed out at once; else awaited, and handed out in order
     has_scope: bool = False  # its body is a scope of its own, in which nothing is numbered
     flush: bool | None = True  # its entry is waited for; None: if the body took long; False: it rides along
-    waits_to_start: bool = True  # it begins when the attempt may start a body: not while the attempt ends
+    waits_to_start: bool = True  # it starts only while the attempt may start bodies: not while the attempt ends
     is_under_way: bool = True  # the attempt is not unwound before it has ended
     is_alone: bool = False  # its scope makes no other plain call meanwhile
     is_timed: bool = False  # its entry says how long the body took
@@ -56,7 +56,7 @@ class RecordedCall:
     policy: Policy = Policy()
     op = "child"
     as_type: Any = Any
-    is_in_step = False  # made by a step's body: it has no turn
+    is_in_step = False  # made by a step's body, so it has no turn
     known: Recorded | Fresh | Cut | Uncertain | None = None  # what the journal has, if that was asked before the walk
     position: int | None = None  # of its entry
     value: Any = None
@@ -87,7 +87,7 @@ class RecordedCall:
             await self.attempt.hand_out(found.position)
 
     def read(self, entry: Entry) -> Any:
-        """What the caller gets of a recorded call."""
+        """Return to the caller the outcome of a recorded call."""
         if entry.error is not None:
             raise decode_error(entry.error, self.declared())
         assert entry.value is not None
@@ -104,13 +104,13 @@ class RecordedCall:
         raise NotImplementedError
 
     def keep(self) -> None:
-        """Encode the value. What cannot be kept is an error of the call."""
+        """Encode the value. A value that cannot be stored is an error of the call."""
         self.data, self.copy = codec.round_trip(self.value, self.as_type)
 
     def fail(self, raised: BaseException) -> None:
         """Keep an exception as the call's result. Raises it again if it is not the call's own."""
         if isinstance(raised, StoreUnavailable):
-            # Nobody knows how the call ended. Another attempt makes it again.
+            # The outcome of the call is not known. Another attempt makes it again.
             raise self.attempt.poison(raised) from None
         if not isinstance(raised, Exception):
             raise raised
@@ -118,7 +118,7 @@ class RecordedCall:
         self.error, self.trouble = raised, encode_error(raised, self.declared())
 
     def entry(self) -> Entry:
-        """How the call ended, as the journal keeps it."""
+        """The outcome of the call, as the journal stores it."""
         attempt = self.attempt
         now, took_ms = attempt.store.clock.now_ms(), int(self.took * 1000) if self.policy.is_timed else 0
         ended = self.data, self.trouble
@@ -168,7 +168,7 @@ class RecordedCall:
         await cut_off(self.attempt, self.op, self.path, self.asked, in_body=self.is_in_step)
 
     def give(self) -> Any:
-        """What the caller gets of a call that was made now."""
+        """Return to the caller the outcome of a call that was made just now."""
         if self.trouble is not None:
             raise decode_error(self.trouble, self.declared())
         return self.copy
@@ -190,7 +190,7 @@ def walk_here(call: RecordedCall) -> Any:
 
 
 def ask(call: RecordedCall) -> Recorded | Fresh | Cut | Uncertain:
-    """What the journal has of a call: the first part of the walk.
+    """Look the call up in the journal: the first part of the walk.
 
     Raises:
         ReplayDiverged: the code asks for something else than the journal has. The attempt is closed.
@@ -304,7 +304,7 @@ def _finish(work: Coroutine[Any, Any, T]) -> T:
 
 
 class _FunctionCall(RecordedCall):
-    """What an async function gives, recorded before the code gets it."""
+    """An async function whose result is recorded before the code gets it."""
 
     policy = Policy(counts=False)
 

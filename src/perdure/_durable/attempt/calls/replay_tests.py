@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from perdure._durable.attempt.attempt import Attempt
-from perdure._ground.codec import peek
+from perdure._ground.encoding.codec import peek
 from perdure.errors import ReplayDiverged
 
 _is_on: ContextVar[bool] = ContextVar("perdure_always_replay", default=False)
@@ -33,7 +33,7 @@ def replays_always() -> bool:
 
 
 def is_same_again(attempt: Attempt, before: bytes | None, now: bytes) -> bytes:
-    """The result, if it is the one that the function gave before it was replayed.
+    """The result, if it equals the one the function returned before it was replayed.
 
     Raises:
         ReplayDiverged: it is another one.

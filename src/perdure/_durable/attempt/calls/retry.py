@@ -1,12 +1,11 @@
-"""Try again after a failure, with a wait that grows; how often was tried outlives the process."""
+"""Retry: how often a failed call is tried again, and how long to wait before each try."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -16,22 +15,16 @@ from perdure._ground.bridge import Nap
 from perdure._ground.clock import Clock
 from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.exception_text import in_one_line, message_of, name_and_message, printable
-from perdure._ground.known_secrets import redact
+from perdure._ground.secrets.known_secrets import redact
 from perdure._ground.traceback_text import trace_of
-from perdure._model import Entry
 from perdure.errors import InvalidInput
-
-if TYPE_CHECKING:
-    from perdure._durable.attempt.attempt import Attempt
-    from perdure._durable.attempt.calls.call import Call
-
 
 log = logging.getLogger("perdure.durable")
 _LONGEST_MESSAGE = 500  # characters, in the record of a failed try
 
 
 class _Attempts(Struct, frozen=True):
-    """The one argument that may be given without its name."""
+    """The one argument that can be given by position."""
 
     attempts: int = 5
 
@@ -49,7 +42,7 @@ class Retry(_Attempts, frozen=True, kw_only=True):
     on: Sequence[type[BaseException]] = ()
     new_key: bool = False
 
-    if TYPE_CHECKING:  # a wait may be given as a text
+    if TYPE_CHECKING:  # a wait can be given as text
 
         def __init__(
             self,
@@ -81,16 +74,9 @@ class Retry(_Attempts, frozen=True, kw_only=True):
         return tries < self.attempts and (not self.on or isinstance(error, tuple(self.on)))
 
 
-def _tried(attempt: Attempt, path: str) -> tuple[int, int]:
-    """How often a step was tried before, and when the next try is due."""
-    intent = attempt.cursor.intent(path)
-    note = (intent.note if intent else None) or {}
-    return int(note.get("tries") or 0), int(note.get("until") or 0)
-
-
 async def wait_until(clock: Clock, due_ms: int, longest: timedelta) -> None:
-    """Wait for a moment that is at most so far away: if it seems further, the wall clock was set back. How long is
-    asked once; a wall clock that is set meanwhile makes it neither longer nor shorter."""
+    """Wait for a moment that is at most `longest` away. If it seems further away, the wall clock was set back. The wall
+    clock is read once: setting it meanwhile makes the wait neither longer nor shorter."""
     end = clock.boottime() + min((due_ms - clock.now_ms()) / 1000, longest.total_seconds())
     while (left := end - clock.boottime()) > 0:
         await Nap(min(left, 0.05))
@@ -104,31 +90,3 @@ def failed_try(shown: str, tries: int, retry: Retry, error: BaseException) -> di
     log.warning("%s; it is tried again in %g s%s", printable(what), wait, f"\n{trace}" if trace else "")
     message = redact(message_of(error))[:_LONGEST_MESSAGE]
     return {"error": type(error).__name__, "message": message, "traceback": trace}
-
-
-async def attempts_of(
-    attempt: Attempt, path: str, call: Call, asked: bytes, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
-    """Run a step's body until it succeeds or its tries are used up."""
-    tries, due = _tried(attempt, path)
-    if due and call.retry is not None:
-        await wait_until(attempt.store.clock, due, call.retry.delay(tries))
-    while True:
-        attempt.cursor.begin_again(path)
-        try:
-            if not call.is_async:
-                return call.function(*args, **kwargs)
-            if call.timeout is None:
-                return await call.function(*args, **kwargs)
-            async with asyncio.timeout(call.timeout.total_seconds()):
-                return await call.function(*args, **kwargs)
-        except Exception as error:
-            tries += 1
-            if attempt.fence.closed is not None or call.retry is None or not call.retry.wants_more(tries, error):
-                raise
-            delay = call.retry.delay(tries)
-            due = attempt.store.clock.now_ms() + delay // timedelta(milliseconds=1)
-            note = {"tries": tries, "until": due, **failed_try(call.shown(args, kwargs), tries, call.retry, error)}
-            _, write = attempt.record(Entry("intent", "try", path, asked, epoch=attempt.epoch, note=note), urgent=True)
-            await write
-            await wait_until(attempt.store.clock, due, delay)

@@ -1,4 +1,4 @@
-"""The walk of a step: ask the journal, run the body if it is not there, record how it ended, hand it out.
+"""The walk of a step: ask the journal, run the body if it is not recorded, record its outcome, hand it out.
 
 A plain step takes the general walk (recorded_calls.py). An async step takes the same walk, unrolled here for speed.
 """
@@ -16,7 +16,7 @@ from perdure._durable.attempt.blocking import refuse_lost_thread, watch_coroutin
 from perdure._durable.attempt.calls.call import Call, never, on_another_loop
 from perdure._durable.attempt.calls.current_task import running_effect
 from perdure._durable.attempt.calls.recorded_calls import Policy, RecordedCall, walk_here
-from perdure._durable.attempt.calls.retry import attempts_of
+from perdure._durable.attempt.calls.step_tries import attempts_of
 from perdure._durable.attempt.pipeline import SHORTEST_WAIT
 from perdure._durable.attempt.scopes import Scope, current
 from perdure._durable.attempt.unwinding import Paused, is_leaving
@@ -139,7 +139,7 @@ def async_step(call: Call) -> Callable[..., Any]:
 
 
 def _refuse(attempt: Attempt) -> None:
-    """Nothing begins any more, also inside a step; only an effect that is under way goes on to its end."""
+    """Refuse to begin anything more, also inside a step. Only an effect that is under way continues to its outcome."""
     if running_effect.get(None) is None:
         attempt.check()
         raise Paused
@@ -160,8 +160,8 @@ async def _turn(attempt: Attempt, answer: Recorded) -> None:
 
 
 def _keep(call: Call, attempt: Attempt, path: str, asked: bytes, value: Any, took: float) -> tuple[bytes, Any] | None:
-    """Record what most steps come to: a value that nobody waits for, in a function of one scope, where it goes out at
-    once. Its bytes and what the caller gets; None when it is something else, and nothing was recorded."""
+    """Record the usual case: a value that needs no wait, in a function with one scope, where it is handed out at once.
+    Returns its bytes and the caller's value. Returns None for any other case, with nothing recorded."""
     is_quick = took < SHORTEST_WAIT
     if (call.flush is not None or not is_quick) and attempt.pipeline.is_worth_waiting(took, call.flush):
         return None

@@ -14,7 +14,7 @@ from perdure._durable.attempt.scopes import current
 
 class UnitCall(NamedTuple):
     attempt: Attempt
-    scope: str  # the path of the step whose body is running, or of the function's own line of execution
+    scope: str  # the path of the step whose body is running, or of the function's main scope
     is_body: bool
 
     @property
@@ -31,6 +31,6 @@ class UnitCall(NamedTuple):
 
 
 def unit_call() -> UnitCall | None:
-    """Who asks, if a durable function does."""
+    """Identify the caller for a unit, if a durable function is calling."""
     scope = current.get()
     return None if scope is None else UnitCall(scope.attempt, scope.path, scope.is_body)

@@ -1,9 +1,9 @@
 """Name the line that holds up the event loop.
 
-Plain code that waits (`time.sleep`, a database driver without async, a long computation) holds up every task of its
-loop, and nothing on the loop can tell. So a thread asks each loop that carries durable functions for an answer twice
-in the time it allows. A loop that gives none stands still: the thread looks where its thread is and logs the innermost
-line of the user's own code, once per line.
+Plain code that waits (`time.sleep`, a blocking database driver, a long computation) holds up every task of its loop,
+and nothing on the loop can notice. So a thread pings each loop that runs durable functions, twice in the time it
+allows. If a loop does not answer, the thread looks at the stack of the loop's thread and logs the innermost line of the
+user's own code, once per line.
 
 The thread lives while there are attempts, and for a little longer. `PERDURE_BLOCKED_AFTER` sets the time (`500ms`;
 default 1 s), and `off` switches it off.
@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, Protocol
 
 from perdure._durable.attempt.timing.wake_ups import LOOP_CODE
 from perdure._ground.durations import require_timedelta
-from perdure._ground.known_secrets import redact
+from perdure._ground.secrets.known_secrets import redact
 from perdure._ground.traceback_text import is_ours, is_own
 from perdure.errors import InvalidInput
 
@@ -60,7 +60,7 @@ class Watched(NamedTuple):
 
 
 def allowed_time(environ: Mapping[str, str] = os.environ) -> float | None:
-    """How many seconds a loop may stand still; None when nobody wants to know.
+    """How many seconds a loop may be blocked; None if the check is off.
 
     Raises:
         InvalidInput: the variable holds something else than a length of time.
@@ -91,7 +91,7 @@ class LoopWatchdog:
                 log.warning("%s; %s. It is taken as %g s", problem.what, problem.do, DEFAULT.total_seconds())
                 allowed = DEFAULT.total_seconds()
             if allowed is None:
-                return  # awake for ever, and nothing is done
+                return  # awake for ever, although there is nothing to do
             threading.Thread(target=self._watch, args=(allowed,), name="perdure-watchdog", daemon=True).start()
 
     def forget(self) -> None:
@@ -174,7 +174,7 @@ def frame_to_name(innermost: FrameType) -> FrameType | None:
         if of_library is None and not is_ours(file) and "asyncio" not in file:
             of_library = frame
         frame = frame.f_back
-    # A loop that waits has no callback on its stack.
+    # An idle loop has no callback on its stack.
     is_waiting = frame is None or frame.f_code is _WAITS
     return None if is_waiting else of_library
 

@@ -1,8 +1,7 @@
 """The callbacks that an event loop is about to run.
 
-The next result reaches a durable function only when nothing of its own code is about to run (delivery_order.py).
-asyncio's loop
-shows its queue. uvloop shows none: there each callback of durable functions' own code is counted from `call_soon`,
+The next result reaches a durable function only when none of its own code is about to run (delivery_order.py). asyncio's
+loop exposes its queue. uvloop does not: there each callback of durable functions' own code is counted from `call_soon`,
 which tasks and futures use, until it has run.
 """
 
@@ -20,15 +19,15 @@ _KEPT: Final = "_perdure_ready_calls"
 
 
 class Ready(Sized, Protocol):
-    """What the loop is about to run; empty only when nothing of a durable function is."""
+    """The callbacks the loop is about to run; empty only if none of them belongs to a durable function."""
 
     def __iter__(self) -> Iterator[Any]:
-        """Handles as those of asyncio: with `_cancelled` and `_context`."""
+        """Yields handles like those of asyncio: with `_cancelled` and `_context`."""
         ...
 
 
 def ready_calls(loop: asyncio.AbstractEventLoop) -> Ready:
-    """The callbacks this loop is about to run. Callbacks from before the first call may be missing."""
+    """The callbacks this loop is about to run. Callbacks added before the first use may be missing."""
     shown: Ready | None = getattr(loop, "_ready", None)
     if isinstance(shown, deque):
         return shown

@@ -1,16 +1,16 @@
 """The code's own timers in a replay: none that is known to have run out later runs out too early.
 
-What a step took is not waited for again, what the code sleeps is. So a time-out of three seconds that is set in a
-replay would be over while another branch still sleeps towards a call that came in time; and `asyncio.timeout` has no
-place in the journal. But entries know when they were recorded: a timer that is set when the code gets a result is dated
-by it, and kept back until everything that was recorded by then has reached the code.
+A replay does not wait for the steps again, but the code's own sleeps do take their time. So a time-out of three seconds
+set in a replay could expire while another branch still sleeps on its way to a call that was in time before; and
+`asyncio.timeout` has no place in the journal. But entries know when they were recorded. A timer set when the code gets
+a result is dated by that result, and held back until everything recorded by then has reached the code.
 
-This is for journals that were written before timers were recorded (wake_ups.py). While one is replayed, each timer is
-dated when it is set, however many others there are. Owns which timers run out and which are kept back; when the code is
-at rest, and what it gets next, is in delivery_order.py. Not dated, and never kept back, is what was set at another
-moment, or
-before the attempt that recorded what comes next had its first result: such timers are as far apart as they were. A
-date may be wrong, as clocks are set: so nothing is kept back for much longer than what comes next took to come.
+This is for journals written before timers were recorded (wake_ups.py). While one is replayed, each timer is dated when
+it is set, however many others there are. This module decides which timers expire and which are held back; when the code
+is at rest, and what it gets next, is in delivery_order.py. A timer is not dated, and never held back, if it was set at
+another moment, or before the attempt that recorded the next result had its first result: such timers keep their
+distances. A date can be wrong, because clocks are set. So nothing is held back for much longer than the next result
+took to arrive.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LOOK_SECONDS = 0.05
 class Timer(Struct, eq=False):
     """A timer of the code's own, which asks here before it does what it was set for."""
 
-    due: float  # in milliseconds of the clock of the attempt that recorded what it is dated by
+    due: float  # in milliseconds of the clock of the attempt that recorded the entry it is dated by
     epoch: int  # of that attempt
     callback: Any
     args: tuple[Any, ...]
@@ -49,20 +49,26 @@ class Timer(Struct, eq=False):
 
 
 class Timers:
-    def __init__(self, loop: asyncio.AbstractEventLoop, entries: Sequence[tuple[int, Entry]]) -> None:
-        self._loop, self._all = loop, entries
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, entries: Sequence[tuple[int, Entry]], on_held: Callable[[], None]
+    ) -> None:
+        """`on_held` is called when a timer is held back: it may be all that the code waits for."""
+        self._loop, self._all, self._on_held = loop, entries, on_held
         self._scheduled: Any = getattr(loop, "_scheduled", ())  # uvloop shows none
         self._entries: dict[int, Entry] = {}
         self._last, self._since, self._is_dating = 0, 0.0, False  # what the code has got, and when
+        self.has_dated = False  # whether a timer was set since then
         self._next: Entry | None = None  # what it waits for, if that was recorded as a result
         self.held: list[Timer] = []
 
     def handed(self, position: int) -> None:
-        """The code gets what is recorded here: what it sets before it comes to rest is dated by it."""
+        """The code gets the result recorded here; the timers it sets before it is at rest are dated by it."""
         self._last, self._since, self._is_dating = position, self._loop.time(), True
+        self.has_dated = False
 
     def wait_for(self, position: int) -> bool:
-        """The code is at rest, and this comes next. Whether a timer was let go, so that it is not at rest any more."""
+        """The code is at rest, and this result is next. Returns whether a timer was released, so that the code is no
+        longer at rest."""
         found = self._entry(position)
         self._next = found if found is not None and found.kind == "result" else None
         self._is_dating = False
@@ -83,9 +89,14 @@ class Timers:
         return scope_of(self.path_at(position))
 
     def call_scope_at(self, position: int) -> str | None:
-        """The same; None for a timer, a thread or a time-out, which wait while their scope goes on."""
+        """The same; None for a timer, a thread or a time-out, which wait while their scope continues."""
         found = self._entry(position)
         return None if found is None or found.op in (*WAKING, "timeout") else scope_of(found.path)
+
+    def is_cut(self, position: int) -> bool:
+        """Whether the call recorded here was cancelled by the code."""
+        found = self._entry(position)
+        return found is not None and found.kind == "cut"
 
     def last_at(self) -> int | None:
         """When that was recorded, in milliseconds."""
@@ -94,6 +105,7 @@ class Timers:
 
     def set(self, when: float, callback: Any, args: tuple[Any, ...], context: Context | None) -> asyncio.TimerHandle:
         """Set a timer of the code's own, dated if it can be."""
+        self.has_dated = True
         call_at = plain_call_at(self._loop)
         last = self._entry(self._last) if self._is_dating else None
         if last is None:
@@ -106,6 +118,7 @@ class Timers:
     def run_out(self, timer: Timer) -> None:
         if self._is_early(timer):
             self.held.append(timer)
+            self._on_held()
         else:
             timer.callback(*timer.args)
 
@@ -119,12 +132,17 @@ class Timers:
         if self.held:
             self._let_go(self.held)
 
+    def close(self) -> None:
+        """The attempt is over: keep no reference to it."""
+        self.let_go_all()
+        self._on_held = _nothing
+
     def has_any(self, may_call: Callable[[Context], bool]) -> bool:
-        """Whether one that was not kept back has yet to run out, of code that may make a call then."""
+        """Whether a timer that was not held back has not expired yet, and belongs to code that can make a call then."""
         return any(not handle._cancelled and may_call(handle._context) for handle in list(self._scheduled))
 
     def first_of(self, does: Any, may_call: Callable[[Context], bool]) -> float | None:
-        """When the first of those that do this runs out, of code that may make a call then."""
+        """When the first such timer expires, of code that can make a call then."""
         ours = [handle for handle in list(self._scheduled) if not handle._cancelled and may_call(handle._context)]
         moments: list[float] = [handle.when() for handle in ours if _does(handle) is does]
         if any(timer.callback is does and not timer.is_cancelled() for timer in self.held):
@@ -132,7 +150,7 @@ class Timers:
         return min(moments, default=None)
 
     def lasted(self, position: int, is_alive: Callable[[str], bool]) -> float:
-        """How many seconds it took until this was recorded, since the last call of its scope.
+        """How many seconds passed between the last call of its scope and this entry.
 
         Of a scope that is not there, and for which nothing is kept back: since the code got its last result.
         """
@@ -156,11 +174,11 @@ class Timers:
         return self._entries.get(position)
 
     def _is_early(self, timer: Timer) -> bool:
-        """Whether it had not run out when what comes next was recorded."""
+        """Whether the timer had not expired when the next result was recorded."""
         next, last = self._next, self._entry(self._last)
         if next is None or last is None or timer.epoch != next.epoch:
             return False
-        # A clock that stands still, as in tests, dates nothing.
+        # A clock that is standing still, as in tests, dates nothing.
         return timer.due > next.at + _EXACT_MS and next.at > last.at
 
     def _let_go(self, timers: list[Timer]) -> bool:
@@ -170,11 +188,15 @@ class Timers:
         return bool(timers)
 
 
+def _nothing() -> None:
+    pass
+
+
 def _due(timer: Timer) -> float:
     return timer.due
 
 
 def _does(handle: Any) -> Any:
-    """What it does, though it may have to ask here first."""
+    """The callback a timer handle wraps."""
     asks = handle._args and isinstance(handle._args[0], Timer)
     return handle._args[0].callback if asks else handle._callback

@@ -1,8 +1,8 @@
-"""Name what wakes a durable function and has no place in its journal, when it happens first.
+"""Name what wakes a durable function without a place in its journal, the first time it happens.
 
-Results of steps, timers and threads of `to_thread` are recorded, and a replay wakes the code by them in the same
-order. A socket, a pipe, a child process, a signal or a thread that calls back is not recorded: after a crash such code
-may diverge, though nobody has changed it. Inside a step all of that is fine.
+Results of steps, timers and threads of `to_thread` are recorded, and a replay wakes the code by them in the same order.
+A socket, a pipe, a child process, a signal or a thread that calls back is not recorded: such code can diverge after a
+crash although it has not changed. Inside a step all of that is fine.
 
 So the calls of a loop that open such things are looked at: made by a durable function's own code outside a step, they
 are logged with their line. On asyncio's loop each event of a socket, and everywhere each call from another thread, is
@@ -73,7 +73,7 @@ def _opener(call: Callable[..., Any], how: str) -> Callable[..., Any]:
 
 
 def _user_frame(frame: FrameType | None) -> FrameType | None:
-    """The innermost frame of the user's own code; None when perdure stands between: it knows what it does."""
+    """The innermost frame of the user's own code. None if perdure's code is in between: those wake-ups are known."""
     while frame is not None:
         file = frame.f_code.co_filename
         if is_own(file):
@@ -90,7 +90,7 @@ _BETWEEN = tuple(
 
 
 class _Looks:
-    """What a callback from outside wakes."""
+    """Examines the callbacks that come from outside."""
 
     def __init__(self, loop: Any) -> None:
         self._loop, self._ready = loop, ready_calls(loop)
@@ -126,7 +126,7 @@ class _Looks:
 
 
 def _passes_cancellation(handle: Any) -> bool:
-    """Whether a callback only links a thread's future to asyncio's: run_in_executor adds it for each of its threads."""
+    """Whether a callback only links a thread's future to asyncio's; run_in_executor adds one per thread."""
     return getattr(handle._callback, "__qualname__", "") == "_chain_future.<locals>._call_check_cancel"
 
 

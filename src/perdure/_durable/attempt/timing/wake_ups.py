@@ -7,9 +7,9 @@ journal and a place in the order. A replay lets it wake the code at that place, 
 entry had not run out when the journal ended: it is kept back until everything recorded has reached the code, and
 armed then.
 
-A timer is known by its scope and its number in it. Only timers that the function's own code sets are recorded: not
-those of steps and effects, not those that perdure sets itself. Sockets and pipes that the code waits for outside a
-step have no place in the order.
+A timer is identified by its scope and its number in it. Only timers set by the function's own code are recorded: not
+those of steps and effects, and not perdure's own. Sockets and pipes that the code waits for outside a step have no
+place in the order.
 
 Owns which timers and threads are recorded, and when they wake the code. The order itself is in delivery_order.py.
 Journals that were written before timers were recorded are replayed by the dates of their entries (replay_timers.py).
@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from perdure._durable.attempt.scopes import Scope, current
 from perdure._durable.attempt.timing.ready_callbacks import ready_calls
-from perdure._ground import codec
+from perdure._ground.encoding import codec
 from perdure._model import Entry
 from perdure._replay import TIMERS
 
@@ -55,7 +55,7 @@ LOOP_CODE = {
 
 
 class Alarms:
-    """The timers and threads of one attempt that may still wake its code."""
+    """The timers and threads of one attempt that can still wake its code."""
 
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
@@ -91,6 +91,8 @@ class Alarms:
         if position is not None:
             alarm.come(position)
         elif attempt.is_before_frontier:
+            if attempt.cursor.timers_from is None:
+                self._mark()
             alarm.keep_back()
             self._kept_back[alarm] = None
             attempt.gate.look_soon()
@@ -105,8 +107,9 @@ class Alarms:
 
     def _mark(self) -> None:
         """Say in the journal that timers are recorded in it, and after which position."""
-        attempt = self._attempt
-        since = 0 if attempt.made_gate is None else attempt.made_gate.last_recorded
+        attempt, gate = self._attempt, self._attempt.made_gate
+        # The code can be ahead of the record, and waits only for its own cancellations to have their turn.
+        since = 0 if gate is None else gate.timers.last if gate.is_before_frontier() else gate.last_recorded
         note: dict[str, str | int | float | None] = {"from": since}
         attempt.cursor.timers_from = since
         self._marks = 1
@@ -115,16 +118,16 @@ class Alarms:
         )
 
     def arm_all(self) -> None:
-        """Nothing recorded is left: what had not run out when the journal ended goes on from here."""
+        """The end of the journal is reached: timers that had not expired when it ended continue from here."""
         kept, self._kept_back = self._kept_back, {}
         for alarm in kept:
             alarm.arm()
 
     def arm_blocking(self, scope: str) -> None:
-        """Arm the sleeps and threads of this scope, which has to come for the next result and does not.
+        """Arm the sleeps and threads of this scope, which must ask for the next result and does not.
 
-        It waits for one of them, and did not when it was recorded: the code asks whether it is being replayed. So they
-        have no place in the order, and wake it as they come.
+        The scope waits for one of them, and did not when it was recorded: the code asks whether it is being replayed.
+        So they have no place in the order, and wake it whenever they are due.
         """
         for alarm in [alarm for alarm in self._kept_back if alarm.scope == scope and alarm.is_waited_for]:
             del self._kept_back[alarm]
@@ -132,7 +135,7 @@ class Alarms:
             alarm.arm()
 
     def sleeps_until(self, may_call: Callable[[Context], bool]) -> float | None:
-        """When the next scope that may yet make a call wakes from asyncio.sleep, by the loop's clock."""
+        """When the next scope that can still make a call wakes from asyncio.sleep, by the loop's clock."""
         moments = [
             alarm.due
             for alarm in self._set
@@ -141,7 +144,7 @@ class Alarms:
         return min(moments, default=None)
 
     def has_armed(self, may_call: Callable[[Context], bool]) -> bool:
-        """Whether one is set at the loop, of code that may yet make a call."""
+        """Whether a timer is set at the loop by code that can still make a call."""
         return any(alarm.is_armed and may_call(alarm.context) for alarm in self._set)
 
     # ── for alarms ──────────────────────────────────────────────────────────────────────────────
@@ -172,8 +175,8 @@ class Alarms:
     def time(self) -> float:
         """The code's clock, in seconds of the loop's.
 
-        It stands still while the code runs from one wait to the next: `asyncio.timeout` looks twice, and what lies
-        between the two looks must not decide anything. In a replay it follows the dates of the entries.
+        The clock stands still while the code runs from one wait to the next: `asyncio.timeout` reads it twice, and the
+        time between must not decide anything. In a replay it follows the dates of the entries.
         """
         if self._now is None:
             self._now = _clock_of(self.loop)() + self.ahead
@@ -191,7 +194,7 @@ class Alarms:
         return self._began + (0.0 if last is None else (last - attempt.entries[0][1].at) / 1000)
 
     def jump_to(self, when: float) -> None:
-        """Let the code's clock say at least this: a library may look whether its time is really up."""
+        """Let the code's clock show at least this: a library may check whether its time is really up."""
         now = _clock_of(self.loop)() + self.ahead if self._now is None else self._now
         if when > now:
             self.ahead += when - now
@@ -199,7 +202,7 @@ class Alarms:
 
 
 class Alarm(asyncio.TimerHandle):
-    """What the code holds of a timer it has set."""
+    """The handle of a timer that the code has set."""
 
     __slots__ = (
         "_alarms",
@@ -238,7 +241,7 @@ class Alarm(asyncio.TimerHandle):
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether the code waits for it, and not only for as long as it has not run out."""
+        """Whether the code waits for this timer itself, not for something else with a time-out."""
         return self.wakes_sleeper
 
     @property
@@ -264,7 +267,7 @@ class Alarm(asyncio.TimerHandle):
 
     def arm(self) -> None:
         delay = self.delay
-        if self._kept_at is not None and self.wakes_sleeper:  # what has passed is not slept again
+        if self._kept_at is not None and self.wakes_sleeper:  # time that has passed is not slept again
             delay = min(delay, max(0.0, delay - (self._alarms.now_ms - self._kept_at) / 1000))
         loop = self._alarms.loop
         self._armed = plain_call_at(loop)(_clock_of(loop)() + delay, self._run_out, context=self.context)
@@ -286,7 +289,7 @@ class Alarm(asyncio.TimerHandle):
     def _turn(self, turn: asyncio.Future[None]) -> None:
         if turn.cancelled() or turn.exception() is not None or self.cancelled():
             return
-        # A loop may ring a moment too early (uvloop counts whole milliseconds), and the code may look at the clock.
+        # A loop can ring a moment too early (uvloop counts whole milliseconds), and the code may check the clock.
         self._alarms.jump_to(self.when())
         self._ring()
 
@@ -481,7 +484,7 @@ def _clock_of(loop: Any) -> Callable[[], float]:
 
 
 def _whose(loop: Any, context: Context | None) -> Scope | None:
-    """The scope whose own code this is; None for steps, for perdure itself and for all else."""
+    """The scope whose own code is running. None for steps, for perdure itself and for everything else."""
     scope = current.get() if context is None else context.get(current)
     if scope is None or scope.is_body:
         return None
@@ -492,14 +495,14 @@ def _whose(loop: Any, context: Context | None) -> Scope | None:
 
 
 def _ahead(context: Context | None) -> float:
-    """How far the clock of the code is ahead that sets this timer."""
+    """How far ahead the clock of the code that sets this timer is."""
     scope = current.get() if context is None else context.get(current)
     alarms = None if scope is None or scope.is_body else scope.attempt.made_alarms
     return 0.0 if alarms is None else alarms.ahead
 
 
 def _is_perdures_own() -> bool:
-    """Whether perdure itself sets the timer, for a purpose of its own."""
+    """Whether perdure itself sets the timer for its own purposes."""
     frame: FrameType | None = sys._getframe(3)
     while frame is not None and frame.f_code not in LOOP_CODE:
         module = frame.f_globals.get("__name__", "")

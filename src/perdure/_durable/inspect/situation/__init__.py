@@ -6,7 +6,7 @@ __getattr__ = lazy_door(
     __name__,
     {
         "facts": ("Facts", "LiveWorker", "without_data"),
-        "gathering": ("gather",),
+        "fact_reader": ("gather",),
         "lists": ("Told", "Unfinished", "page_with_situations", "unfinished"),
         "rows": ("ROWS", "decide"),
         "situations": (

@@ -4,7 +4,7 @@ Written by tools/make_doors.py from the table in __init__.py.
 """
 
 from perdure._durable.inspect.situation.facts import Facts, LiveWorker, without_data
-from perdure._durable.inspect.situation.gathering import gather
+from perdure._durable.inspect.situation.fact_reader import gather
 from perdure._durable.inspect.situation.lists import Told, Unfinished, page_with_situations, unfinished
 from perdure._durable.inspect.situation.rows import ROWS, decide
 from perdure._durable.inspect.situation.situations import (

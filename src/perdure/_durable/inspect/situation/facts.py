@@ -1,6 +1,6 @@
-"""What is known of a task when its situation is decided: plain data, without I/O.
+"""The facts that decide a task's situation: plain data, without I/O.
 
-gathering.py reads it from the store, rows.py decides from it, and `without_data` leaves out what agents wrote.
+fact_reader.py reads it from the store, rows.py decides from it, and `without_data` leaves out what agents wrote.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from perdure._model import HeldBy, LastError, Pause, Policy, Progress, Status, W
 
 
 class LiveWorker(NamedTuple):
-    """What a live worker has announced that it can carry on."""
+    """The functions and commands a live worker has announced."""
 
     queues: Sequence[str]
     functions: Sequence[Sequence[Any]]  # name, version, whether it upgrades older versions
@@ -35,15 +35,15 @@ class OpenQuestion(Struct, frozen=True, kw_only=True):
 
     path: str
     kind: WaitKind
-    text: str = ""  # "" where it may not be told
+    text: str = ""  # "" if the reader may not see it
     topic: str = ""  # the signal or task it waits for
     since: datetime | None = None
     due_at: datetime | None = None
     expires_at: datetime | None = None
-    otherwise: str = ""  # what stands when it expires: "approve", "reject", "its default", "" if it then fails
+    otherwise: str = ""  # what happens when it expires: "approve", "reject", "its default"; "" if it fails then
     checks: int = 0
     provider: str = ""
-    is_waited_for: bool = True  # the code cannot go on without the answer
+    is_waited_for: bool = True  # the code cannot continue without the answer
     choices: Sequence[str] = ()
     way_on: str = ""  # what ends it, as one sentence
 
@@ -65,7 +65,7 @@ class CallFact(Struct, frozen=True, kw_only=True):
 
 
 class Uncertain(Struct, frozen=True, kw_only=True):
-    """An effect of which nobody knows whether it happened; its process may run it until then."""
+    """An effect whose outcome is unknown. Its process may run it until then."""
 
     name: str
     until: datetime | None = None
@@ -82,7 +82,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     started_at: datetime | None = None
     finished_at: datetime | None = None
     attempts: int = 0
-    tells_data: bool = True  # whether what agents wrote may be told
+    tells_data: bool = True  # whether text written by agents may be shown
     # its end
     result: str = ""
     error: LastError | None = None
@@ -99,7 +99,7 @@ class Facts(Struct, frozen=True, kw_only=True):
     call: CallFact | None = None
     last_path: str = ""  # of the newest call that has ended
     uncertain: Uncertain | None = None
-    ahead: int | None = None  # tasks of its queue whose turn is before its own
+    ahead: int | None = None  # tasks of its queue that are due before it
     could_not_begin: str | None = None  # why its last attempt did not reach the function
     last_process: str = ""  # of the last attempt: "pid 4711 on vm"
     # what keeps it

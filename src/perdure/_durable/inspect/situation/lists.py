@@ -1,7 +1,8 @@
 """Lists and counts by situation: which tasks are stuck, and how many wait for a person.
 
-A situation depends on processes that come and go, so no index can have it. The tasks that have not ended are few next
-to those that have: they are walked along their status, and each is decided. A walk has a bound, and says so.
+A situation depends on processes that start and stop, so it cannot be indexed. Few tasks are open compared with those
+that have ended. So the open ones are read by status, and each is decided. A search has a bound, and reports when it
+reached it.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ async def page_with_situations(
     parts: Collection[Part] = (),
     tells_data: bool = True,
 ) -> Page[Told]:
-    """A page of tasks with their situations; `filter_.situation` may name any kind.
+    """A page of tasks with their situations; `filter_.situation` can name any kind.
 
     Raises:
         InvalidInput: a situation, the order, the limit, a part or the cursor is not one.
@@ -108,7 +109,7 @@ async def unfinished(tasks: Tasks, *, tells_data: bool = True) -> Unfinished:
 
 
 def _statuses(filter_: TaskFilter) -> frozenset[str]:
-    """Which statuses a task with one of these situations may have."""
+    """The statuses that a task with one of these situations can have."""
     unknown = filter_.situation - set(SITUATIONS)
     if unknown:
         raise InvalidInput(f"{min(unknown)!r} is not a situation", do=f"choose from {', '.join(SITUATIONS)}")

@@ -1,4 +1,4 @@
-"""Decide why a task is, or is not, running: twenty rows, of which the first that fits is told. Pure.
+"""Decide why a task runs or does not: twenty rows, of which the first that fits wins. Pure.
 
 Each row is a function of the facts that answers None when it does not fit. The sentences are in texts.py, the ways on
 in ways.py; this file owns the order.
@@ -19,7 +19,7 @@ from perdure._model import BY_ITSELF, FOR_YOU, Cause, LastError, Situation, Situ
 
 
 class _Found(Struct, frozen=True, kw_only=True):
-    """What a row says."""
+    """The content of a row."""
 
     kind: SituationKind
     cause: Cause
@@ -129,11 +129,11 @@ def _cancelling(facts: Facts) -> _Found | None:
         details=(texts.kept(facts),),
         by_itself=True,
         unattended=is_unattended,
-        ways=() if facts.at_work is not None else (ways.start_worker(),),
+        ways=() if facts.at_work is not None else (ways.start_worker(facts.queue),),
     )
 
 
-# ── 5, 6, 7: its record or its code stands in the way ────────────────────────────────────────────
+# ── 5, 6, 7: its record or its code prevents it ──────────────────────────────────────────────────
 
 
 def _damaged(facts: Facts) -> _Found | None:
@@ -243,7 +243,7 @@ def _waiting(facts: Facts) -> _Found | None:
         kind="waiting",
         cause="retry" if is_retry else "pause",
         say=texts.cut(say, texts.MOST_SAID - len(remark)) + remark,
-        next=texts.command_needs(facts) if needs_command else first.way_on,
+        next=texts.end_of_wait(facts, first, needs_command=needs_command),
         since=first.since,
         until=first.expires_at or first.due_at,
         details=(texts.otherwise(first, facts.now), texts.kept(facts)),
@@ -362,11 +362,11 @@ def _without_worker(facts: Facts) -> _Found | None:
         kind="stuck",
         cause="no_worker",
         say=texts.NO_WORKER,
-        next=f"{texts.NO_WORKER}: {texts.START_ONE}",
+        next=f"{texts.NO_WORKER}: {texts.start_one(facts.queue)}",
         since=facts.updated_at,
         details=(texts.workers_there(facts.workers, str(facts.function)), texts.kept(facts)),
         facts={"function": facts.function, "version": facts.version, "queue": facts.queue},
-        ways=(ways.start_worker(), ways.cancel(facts.id)),
+        ways=(ways.start_worker(facts.queue), ways.cancel(facts.id)),
     )
 
 
@@ -382,9 +382,13 @@ def _without_code(facts: Facts) -> _Found | None:
         say=texts.unknown_code(facts),
         next=texts.start_with_code(facts),
         since=facts.updated_at,
-        details=(texts.workers_there(facts.workers, str(facts.function)), texts.kept(facts)),
+        details=(
+            texts.workers_there(facts.workers, str(facts.function)),
+            texts.queues_taken(knowing),
+            texts.kept(facts),
+        ),
         facts={"function": facts.function, "version": facts.version, "queue": facts.queue},
-        ways=(ways.start_worker(), ways.cancel(facts.id)),
+        ways=(ways.start_worker(facts.queue), ways.cancel(facts.id)),
     )
 
 

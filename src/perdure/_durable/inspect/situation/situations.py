@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from perdure._durable.effects import may_run_until
 from perdure._durable.inspect.open_calls import open_calls
+from perdure._durable.inspect.situation.fact_reader import call_of, gather, last_path_of, uncertain_of
 from perdure._durable.inspect.situation.facts import Facts, without_data
-from perdure._durable.inspect.situation.gathering import call_of, gather, last_path_of, uncertain_of
 from perdure._durable.inspect.situation.rows import decide
 from perdure._durable.journal import MARKS, read_readable, without_failed
 from perdure._model import FINISHED, Entry, Situation
@@ -42,8 +42,8 @@ async def situation_of(tasks: Tasks, id: str) -> Situation:
 
 
 async def situation_by_uid(tasks: Tasks, uid: str, *, tells_data: bool = True) -> Situation:
-    """The same of the task with this uid, which may be in history. Without `tells_data` the sentences leave out what
-    agents wrote.
+    """The same for the task with this uid, which can be in history. Without `tells_data` the sentences leave out text
+    written by agents.
 
     Raises:
         NotFound: there is no such task.
@@ -60,7 +60,7 @@ async def situations_of(tasks: Tasks, items: Iterable[HasUid], *, tells_data: bo
 
 
 async def all_facts(store: Store, uid: str) -> Facts:
-    """What is known of one task, with its whole journal.
+    """Everything known about one task, with its whole journal.
 
     Raises:
         NotFound: there is no such task.

@@ -46,12 +46,21 @@ _ASKED = {
     "yield": "its next turn",
 }
 NO_WORKER = "no worker is running"
-START_ONE = "`perdure worker module:app` starts one, or run the program again that started it"
 ITS_TURN = "a worker takes it when it is its turn"
 
 
+def worker_command(queue: str = "") -> str:
+    """The command that starts a worker for this queue."""
+    option = f" --queue {quote(queue)}" if queue not in ("", "default") else ""
+    return f"perdure worker{option} module:app"
+
+
+def start_one(queue: str) -> str:
+    return f"`{worker_command(queue)}` starts one, or run the program again that started it"
+
+
 def headline(kind: SituationKind, say: str) -> str:
-    """What a person would say first."""
+    """The sentence a person would say first."""
     return cut(f"{_HEADS[kind]}: {say}" if say else _HEADS[kind], MOST_HEADLINE)
 
 
@@ -137,7 +146,7 @@ def advice(facts: Facts) -> str:
 
 
 def unknown_code(facts: Facts) -> str:
-    """Which live workers there are, none of which can take the task."""
+    """Which live workers there are when none of them can take the task."""
     name, live = str(facts.function), facts.workers
     if any(worker.knows(name, facts.version) for worker in live):
         return f"no live worker takes tasks of queue {facts.queue!r}"
@@ -173,8 +182,18 @@ def workers_there(workers: Sequence[LiveWorker], function: str) -> str:
     who = ", ".join(f"pid {one.pid} on {one.host}" for one in workers[:5])
     more = f" and {len(workers) - 5} more" if len(workers) > 5 else ""
     versions = _versions(workers, function)
-    know = f"know version {', '.join(map(str, versions))} of {function}" if versions else f"do not know {function}"
-    return f"{_count(len(workers), 'live worker')} ({who}{more}); they {know}."
+    knows, does_not = ("it knows", "it does not know") if len(workers) == 1 else ("they know", "they do not know")
+    known = f"{knows} version {', '.join(map(str, versions))} of" if versions else does_not
+    return f"{_count(len(workers), 'live worker')} ({who}{more}); {known} {function}."
+
+
+def queues_taken(workers: Sequence[LiveWorker]) -> str:
+    """The queues that these workers take tasks of; "" without workers."""
+    queues = sorted({queue for worker in workers for queue in worker.queues})
+    if not queues:
+        return ""
+    takes = "It takes" if len(workers) == 1 else "They take"
+    return f"{takes} tasks of queue{'' if len(queues) == 1 else 's'} {_list([repr(queue) for queue in queues])}."
 
 
 def _versions(live: Sequence[LiveWorker], name: str) -> list[int]:
@@ -189,14 +208,14 @@ def question(asked: OpenQuestion) -> str:
 
 
 def end_of_pause(facts: Facts, *, is_looked_at: bool) -> str:
-    """What ends the pause of a task that has no questions."""
+    """The event that ends the pause of a task without questions."""
     if facts.pause_kind == "approval":
         return "perdure approve or perdure reject"
     return "it continues by itself, or perdure resume" if is_looked_at else "perdure resume"
 
 
 def wait(facts: Facts, asked: OpenQuestion) -> str:
-    """What a task waits for that no person has to answer."""
+    """What a task waits for when no person has to answer."""
     due = asked.due_at
     until = f"until {clock(due, facts.now)}" if due is not None else ""
     if asked.kind == "timer":
@@ -227,6 +246,15 @@ def before_next_attempt(due: datetime) -> str:
     return f"it waits until {due.isoformat(timespec='seconds')} before its next attempt"
 
 
+def end_of_wait(facts: Facts, question: OpenQuestion, *, needs_command: bool) -> str:
+    """What ends a wait; without a worker, also who has to be there."""
+    if needs_command:
+        return command_needs(facts)
+    if facts.workers or question.kind == "signal":
+        return question.way_on
+    return f"a process has to be there when the wait is over: {start_one(facts.queue)}"
+
+
 def unnoticed(facts: Facts, *, needs_command: bool) -> str:
     if needs_command:
         return "no live worker may run its command" if facts.workers else "no worker is there to run its command"
@@ -239,7 +267,7 @@ def command_needs(facts: Facts) -> str:
 
 
 def otherwise(asked: OpenQuestion, now: datetime) -> str:
-    """What happens when nobody answers in time."""
+    """What happens when no answer arrives in time."""
     if asked.expires_at is None:
         return ""
     then = {"approve": "it is approved", "reject": "it is rejected", "default": "its default stands"}
@@ -327,10 +355,14 @@ def settled_first(uncertain: Uncertain, then: str) -> str:
 
 
 def kept(facts: Facts) -> str:
-    """What is not lost, and who holds it."""
+    """What is kept, and where."""
     held = f"{facts.at_work} holds it." if facts.at_work is not None else "No process is held."
+    if not facts.is_function and facts.at_work is None:
+        return ""  # its keeper can hold live things of it
     if facts.calls is None or not facts.is_function:
         return held
+    if facts.calls == 0:
+        return f"No call is on record yet. {held}"
     return f"{_count(facts.calls, 'call')} on record, which will not run again. {held}"
 
 

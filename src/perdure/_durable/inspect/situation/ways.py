@@ -1,4 +1,4 @@
-"""What a person can do about each situation, with the command for it. Pure.
+"""The commands a person can use in each situation. Pure.
 
 The server gives each way its method, address and scope (perdure/server/shapes/situation.py).
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from shlex import quote
 
+from perdure._durable.inspect.situation import texts
 from perdure._durable.inspect.situation.facts import Facts, OpenQuestion
 from perdure._model import Way
 
@@ -58,8 +59,9 @@ def attach(id: str) -> Way:
     return Way(verb="attach", label="Work on it", cli=f"perdure run {quote(id)} -- COMMAND")
 
 
-def start_worker() -> Way:
-    return Way(verb="worker", label="Start a worker", cli="perdure worker module:app")
+def start_worker(queue: str = "") -> Way:
+    """A worker that takes tasks of this queue."""
+    return Way(verb="worker", label="Start a worker", cli=texts.worker_command(queue))
 
 
 def give_key() -> Way:
@@ -76,7 +78,7 @@ def look_at(id: str) -> Way:
 
 
 def of_question(id: str, asked: OpenQuestion) -> Sequence[Way]:
-    """How a question is answered."""
+    """The ways to answer a question."""
     name, path = quote(id), asked.path
     if asked.kind == "approval":
         return (

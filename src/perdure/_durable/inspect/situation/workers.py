@@ -22,13 +22,14 @@ _seen: WeakKeyDictionary[Store, dict[str, Sighting]] = WeakKeyDictionary()
 
 
 def live_workers(store: Store, rows: Sequence[WorkerRow]) -> list[LiveWorker]:
-    """What each live worker has announced. One that announced nothing readable takes no tasks."""
+    """The announcement of each live worker. A worker without a readable one takes no tasks."""
     found = [_announced(row) for row in rows if is_live(store, row)]
     return [one for one in found if one is not None]
 
 
 def is_live(store: Store, row: WorkerRow) -> bool:
-    """Whether it takes tasks and is not proven dead, nor silent for a whole lease as far as this process has looked."""
+    """Whether the worker takes tasks: it is not proven dead, and it has not been silent for a whole lease while this
+    process was looking."""
     if not row.knows or row.wish:
         return False
     seen = _seen.get(store, {}).get(row.id)

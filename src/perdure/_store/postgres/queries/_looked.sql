@@ -4,6 +4,7 @@ LEFT JOIN LATERAL (SELECT function, version, queue, parent_uid FROM perdure.call
                    WHERE calls.task_uid = looked.uid OFFSET 0) AS calls ON true
 WHERE tasks.namespace = %(namespace)s::text AND tasks.is_current
   AND (%(archived)s::int <> 0 OR tasks.archived_at IS NULL)
+  AND (%(hidden)s::int <> 0 OR tasks.hidden = 0)
   AND (%(statuses)s::text IS NULL OR tasks.status = ANY (ARRAY(SELECT json_array_elements_text(%(statuses)s::text::json))))
   AND (%(reasons)s::text IS NULL OR tasks.pause_reason = ANY (ARRAY(SELECT json_array_elements_text(%(reasons)s::text::json))))
   AND (%(function)s::text IS NULL OR calls.function = %(function)s::text)

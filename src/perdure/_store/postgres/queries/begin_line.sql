@@ -1,7 +1,7 @@
--- begin_line: the journal goes on on a new line, with the function's new arguments; the old line stays readable.
--- Questions of the old line are gone with it: the new one asks its own, at the same paths. Only whether an effect
--- happened (topic ~effect) can still be asked and said, as ~LINE~path. Signals that the old line took stay taken.
--- `entries` are the first of the new line, as for fork_function.
+-- begin_line: the journal continues on a new line, with the function's new arguments; the old line stays readable.
+-- Questions of the old line are removed: the new one asks its own, at the same paths. Only the outcome of an effect
+-- (topic ~effect) can still be asked and given, as ~LINE~path. Signals taken by the old line stay taken. `entries` are
+-- the first of the new line, as for fork_function.
 --> fence
 changed AS (
   UPDATE perdure.tasks

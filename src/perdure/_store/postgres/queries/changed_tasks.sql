@@ -1,4 +1,4 @@
--- changed_tasks: what has changed since a moment, archived ones too; of each status the first `limit`, which the caller
+-- changed_tasks: what has changed since a moment, archived ones too and hidden ones not; of each status the first `limit`, which the caller
 -- puts in order. Status by status, as the index has them.
 SELECT
 --> summary_columns
@@ -7,13 +7,13 @@ FROM (
   FROM (VALUES ('pending'), ('running'), ('paused'), ('completed'), ('failed'), ('cancelled')) AS every (status)
   CROSS JOIN LATERAL (
     SELECT uid FROM perdure.tasks
-    WHERE namespace = %(namespace)s::text AND is_current AND archived_at IS NULL AND status = every.status
+    WHERE namespace = %(namespace)s::text AND is_current AND archived_at IS NULL AND status = every.status AND hidden = 0
       AND (updated_at, uid) > (%(at)s::bigint, %(uid)s::text) ORDER BY updated_at, uid LIMIT %(limit)s::bigint) AS live
   UNION ALL
   SELECT archived.uid FROM (VALUES ('completed'), ('failed'), ('cancelled')) AS every (status)
   CROSS JOIN LATERAL (
     SELECT uid FROM perdure.tasks
-    WHERE namespace = %(namespace)s::text AND is_current AND archived_at IS NOT NULL AND status = every.status
+    WHERE namespace = %(namespace)s::text AND is_current AND archived_at IS NOT NULL AND status = every.status AND hidden = 0
       AND (updated_at, uid) > (%(at)s::bigint, %(uid)s::text) ORDER BY updated_at, uid LIMIT %(limit)s::bigint) AS archived
 ) AS changed
 JOIN perdure.tasks ON tasks.uid = changed.uid LEFT JOIN perdure.calls ON calls.task_uid = tasks.uid;

@@ -6,9 +6,9 @@ LEFT JOIN perdure.deliveries ON deliveries.task_uid = tasks.uid AND deliveries.h
 WHERE tasks.event_count > COALESCE(deliveries.delivered, 0)
   AND tasks.uid IN (
     SELECT uid FROM perdure.tasks WHERE namespace = %(namespace)s::text AND is_current AND archived_at IS NULL AND updated_at >= %(since)s::bigint
-      AND status IN ('pending', 'running', 'paused', 'completed', 'failed', 'cancelled')
+      AND status IN ('pending', 'running', 'paused', 'completed', 'failed', 'cancelled') AND hidden IN (0, 1)
     UNION ALL
     SELECT uid FROM perdure.tasks WHERE namespace = %(namespace)s::text AND is_current AND archived_at IS NOT NULL AND updated_at >= %(since)s::bigint
-      AND status IN ('completed', 'failed', 'cancelled')
+      AND status IN ('completed', 'failed', 'cancelled') AND hidden IN (0, 1)
   )
 ORDER BY tasks.uid LIMIT %(limit)s::bigint;

@@ -1,6 +1,6 @@
--- claim: take the lease that was seen free, ours, or its holder's no longer.
--- The epoch that was seen is the condition: whoever changed the lease since then wins. An entry being
--- appended under the old epoch holds the lease row; this waits for it, then looks at the row again.
+-- claim: take a lease that was seen free, ours, or lost by its holder. The epoch that was seen is the condition: if
+-- another process changed the lease since then, that process wins. An entry being appended under the old epoch holds
+-- the lease row; this waits for it, then looks at the row again.
 WITH workable AS MATERIALIZED (
   SELECT 1 FROM perdure.tasks WHERE uid = %(uid)s::text AND status = %(before)s::text FOR NO KEY UPDATE
 ),

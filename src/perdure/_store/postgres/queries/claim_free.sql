@@ -1,6 +1,6 @@
--- claim_free: take the lease of a running task that nobody has, as a worker does for many tasks at once.
--- The epoch that was seen is the condition: whoever has had the lease since then was quicker. A row that somebody has
--- locked is left to them: a worker never waits for a task, it takes another one.
+-- claim_free: take the free lease of a running task, as a worker does for many tasks at once. The epoch that was seen
+-- is the condition: if another process has had the lease since then, it was quicker. A row that another transaction has
+-- locked is left out: a worker never waits for a task, it takes another one.
 WITH workable AS MATERIALIZED (
   SELECT 1 FROM perdure.tasks WHERE uid = %(uid)s::text AND status || '' = 'running' FOR NO KEY UPDATE SKIP LOCKED
 ),

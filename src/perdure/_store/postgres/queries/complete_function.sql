@@ -1,4 +1,4 @@
--- complete_function: a durable function has come to its end, under the lease that is still ours.
+-- complete_function: record the end of a durable function, while the lease is still ours.
 --> fence
 changed AS (
   UPDATE perdure.tasks

@@ -1,4 +1,4 @@
--- drop_webhook: a webhook and its messages are gone, if nobody has changed it since it was read. `uid` is the namespace.
+-- drop_webhook: delete a webhook and its messages, unless it was changed since it was read. `uid` is the namespace.
 WITH gone AS (
   DELETE FROM perdure.webhooks WHERE namespace = %(uid)s::text AND id = %(id)s::text AND version = %(version)s::bigint
   RETURNING id

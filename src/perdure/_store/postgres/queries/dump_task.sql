@@ -1,5 +1,5 @@
 -- dump_task: every row a task has, by table, as JSON; bytes as \x and hex digits.
-SELECT 'tasks', to_jsonb(rows)::text FROM perdure.tasks AS rows WHERE rows.uid = %(uid)s::text
+SELECT 'tasks', (to_jsonb(rows) - 'hidden')::text FROM perdure.tasks AS rows WHERE rows.uid = %(uid)s::text
 UNION ALL
 SELECT 'checkpoints', to_jsonb(rows)::text FROM perdure.checkpoints AS rows WHERE rows.task_uid = %(uid)s::text
 UNION ALL

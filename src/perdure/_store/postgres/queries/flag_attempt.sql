@@ -1,4 +1,5 @@
--- flag_attempt: something is to be said of the attempt under way. Of many who have seen the same version one says it.
+-- flag_attempt: add an event about the attempt under way. Of several workers that have seen the same version, one
+-- succeeds.
 --> fence
 changed AS (
   UPDATE perdure.tasks

@@ -1,7 +1,9 @@
--- import_task: a task with all its rows, as another store gave them, if neither its id nor its uid is known here.
--- Each parameter is a JSON list of one table's rows, in the form of dump_task.
+-- import_task: a task with all its rows, as another store gave them, if its id and its uid are both unknown here. Each
+-- parameter is a JSON list of one table's rows, in the form of dump_task. A hidden task is not hidden here, because its
+-- parent is not imported with it.
 WITH changed AS (
-  INSERT INTO perdure.tasks SELECT * FROM jsonb_populate_recordset(NULL::perdure.tasks, %(tasks)s::jsonb)
+  INSERT INTO perdure.tasks SELECT * FROM jsonb_populate_recordset(
+    jsonb_populate_record(NULL::perdure.tasks, '{"hidden": 0}'), %(tasks)s::jsonb)
   ON CONFLICT DO NOTHING
   RETURNING uid
 ),

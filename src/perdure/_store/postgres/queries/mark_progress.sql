@@ -1,4 +1,4 @@
--- mark_progress: how far the attempt has come; only while the lease is ours.
+-- mark_progress: record the attempt's progress, only while the lease is ours.
 --> fence
 changed AS (
   UPDATE perdure.tasks SET progress = %(progress)s::bytea, updated_at = %(at)s::bigint

@@ -1,6 +1,6 @@
--- move_task: another status, perhaps with a checkpoint, in one write.
--- `befores` lists the statuses the move is lawful from. `epoch` is given for what only the holder may
--- do; `parent` for what was worked out from a state; `version` when the caller insists on one.
+-- move_task: change the status, optionally with a checkpoint, in one write. `befores` lists the statuses the move is
+-- lawful from. `epoch` is given for moves of the holder only; `parent` when the move was computed from a state;
+-- `version` when the caller requires one.
 --> fence
 changed AS (
   UPDATE perdure.tasks

@@ -1,4 +1,5 @@
--- page_by_id: tasks a filter lets through, those whose id begins with a text, in the order of their ids; no more than `look` are looked at.
+-- page_by_id: tasks that match a filter and whose id begins with a text, in the order of their ids; at most `look` are
+-- looked at.
 SELECT
 --> summary_columns
 FROM (

@@ -1,4 +1,4 @@
--- postpone: a task that nobody has begun is to begin later, with other arguments.
+-- postpone: let a task that has not begun begin later, with other arguments.
 WITH changed AS (
   UPDATE perdure.tasks
   SET version = version + 1, updated_at = %(at)s::bigint,

@@ -1,5 +1,5 @@
--- prune: this checkpoint goes, unless it is the state, is pinned, or another one is a delta of it.
--- The engine has locked the task's row, so no delta of it can be added meanwhile.
+-- prune: delete this checkpoint, unless it is the state, is pinned, or another one is a delta of it. The engine has
+-- locked the task's row, so no delta of it can be added meanwhile.
 WITH pruned AS (
   DELETE FROM perdure.checkpoints AS doomed
   WHERE task_uid = %(uid)s::text AND seq = %(target)s::bigint AND NOT pinned

@@ -1,11 +1,12 @@
--- read_blocked: tasks that have not begun because they depend on others, with how each of those stands; if `settled`,
--- only those about which something is to be done: all have completed, or one has ended otherwise.
--- Each is looked up by itself, in the unique index: a join would be planned for as few tasks as were there at first.
+-- read_blocked: tasks that have not begun because they depend on others (hidden ones never do), with the status of each
+-- dependency; with `settled`, only those that need a decision: all dependencies have completed, or one has ended
+-- otherwise. Each is looked up by itself, in the unique index: a join would be planned for as few tasks as were there
+-- at first.
 SELECT blocked.uid, blocked.id, blocked.config, wanted.value,
        (SELECT other.status FROM perdure.tasks AS other
         WHERE other.namespace = blocked.namespace AND other.id = wanted.value AND other.is_current)
 FROM (SELECT uid, namespace, id, config, depends_on FROM perdure.tasks
-      WHERE namespace = %(namespace)s::text AND status = 'pending' AND uid > %(after)s::text
+      WHERE namespace = %(namespace)s::text AND status = 'pending' AND hidden = 0 AND uid > %(after)s::text
         AND is_current AND archived_at IS NULL
         AND depends_on <> '[]'
         AND (%(settled)s::int = 0

@@ -1,4 +1,4 @@
--- read_holder: who may write for a task, and how often that process has beaten.
+-- read_holder: the process that may write for a task, and its count of beats.
 SELECT leases.epoch, leases.worker, beats, host, boot_id, pid_ns, pid, pid_start, "user", lease_ms
 FROM perdure.leases LEFT JOIN perdure.workers ON workers.id = leases.worker
 WHERE task_uid = %(uid)s::text;

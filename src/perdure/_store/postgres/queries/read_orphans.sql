@@ -1,5 +1,5 @@
--- read_orphans: chunks that were sent ahead long ago and whose row never came, with who may write there now.
--- An owner's name begins with its time, so `before` is a moment.
+-- read_orphans: chunks written long ago whose row was never written, with the present holder of the lease. An owner's
+-- name begins with its time, so `before` is a moment.
 SELECT chunks.task_uid, chunks.owner, count(*), sum(length(chunks.body)), leases.worker, leases.taken_at
 FROM perdure.chunks LEFT JOIN perdure.leases ON leases.task_uid = chunks.task_uid
 WHERE chunks.owner < %(before)s::text

@@ -1,6 +1,6 @@
--- reap: the lease of a process that is dead, silent or stuck is free, if it is still the one that was seen.
--- One that was taken for silent and has beaten since keeps it.
--- How often the task was lost without getting further is kept with its call, and when it may begin again.
+-- reap: free the lease of a process that is dead, silent or stuck, if it is still the lease that was seen. A process
+-- taken for silent that has beaten since keeps it. The task's call keeps how often the task was lost without progress,
+-- and when it may begin again.
 WITH freed AS (
   UPDATE perdure.leases SET worker = NULL
   WHERE task_uid = %(uid)s::text AND epoch = %(seen_epoch)s::bigint AND worker || '' = %(seen_worker)s::text

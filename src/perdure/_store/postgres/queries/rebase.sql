@@ -1,4 +1,4 @@
--- rebase: the same checkpoint as a keyframe, so that what it was a delta of may go.
+-- rebase: store the same checkpoint as a keyframe, so that its base can be deleted.
 UPDATE perdure.checkpoints
 SET base = NULL, stored = %(stored)s::bigint, chain_size = 0, chain_length = 0,
     chunks = %(chunks)s::bigint, frame = %(frame)s::bytea

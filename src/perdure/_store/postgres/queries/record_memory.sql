@@ -1,6 +1,6 @@
--- record_memory: one value under a key, and the journal entry that tells of it, only while the lease is still ours.
--- The entry is written in any case: `entry` when the value is kept, `refused` when it is not the version `seen` any
--- more (as for put_memory). It answers with the position and the new version, 0 when the value was refused.
+-- record_memory: store one value under a key with the journal entry that records it, only while the lease is still
+-- ours. The entry is written in any case: `entry` if the value was stored, `refused` if the version is no longer `seen`
+-- (as for put_memory). Answers with the position and the new version, 0 if the value was refused.
 --> fence
 free AS (
   SELECT 1 FROM fence WHERE NOT EXISTS (

@@ -1,4 +1,4 @@
--- release: the attempt has ended of its own accord, and anybody may take the lease.
+-- release: the attempt has ended by itself, and any process may take the lease.
 WITH freed AS (
   UPDATE perdure.leases SET worker = NULL
   WHERE task_uid = %(uid)s::text AND epoch = %(epoch)s::bigint AND worker || '' = %(worker)s::text

@@ -1,4 +1,4 @@
--- remind_pause: the same, with a word to whoever listens that a question is still open.
+-- remind_pause: the same as rearm_pause, with an event that says a question is still open.
 WITH reminded AS (
   UPDATE perdure.pauses SET due_at = %(due_at)s::bigint
   WHERE task_uid = %(uid)s::text AND path = %(path)s::text AND answer IS NULL

@@ -1,5 +1,5 @@
--- restart_task: a finished task becomes history, and a new one takes its id, in one write.
--- What the old one remembered stays with it. A uid that is in use is refused, as an id other than the old one's is.
+-- restart_task: turn a finished task into history and give its id to a new one, in one write. Memory values of the old
+-- task stay with it. A uid in use is refused, and so is any id but the old one's.
 WITH former AS (
   UPDATE perdure.tasks SET is_current = false
   WHERE uid = %(old)s::text AND namespace = %(namespace)s::text AND id = %(id)s::text AND is_current

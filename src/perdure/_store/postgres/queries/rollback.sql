@@ -1,8 +1,10 @@
--- rollback: an earlier checkpoint is the state again, perhaps patched, and a new line begins there.
--- What did not lead to it stays readable, marked as superseded; what did is marked so no longer, if an earlier
--- rollback had gone back before it. Where a checkpoint on the way is pruned, the one before it counts. The epoch
--- rises, so that an attempt still going on from the later state can no longer write. Without `after` the status stays as it is. A durable
--- function's new line begins with `entries`, as for fork_function; questions of the old line go with it, as in begin_line.
+-- rollback: make an earlier checkpoint the state again, optionally patched, and begin a new line there. Checkpoints
+-- that did not lead to it stay readable, marked as superseded; those that did lose that mark if an earlier rollback had
+-- set it. Where a checkpoint on the way was pruned, the one before it counts. The epoch rises, so that an attempt still
+-- working from the later state can no longer write. Without `after` the status stays as it is. A durable function's new
+-- line begins with `entries`, as for fork_function; questions of the old line are removed, as in begin_line. They were
+-- chosen from the old line up to `seen`: an effect that a live attempt has begun since would be forgotten. Its
+-- lease is locked before this statement, so no entry is being committed meanwhile.
 WITH RECURSIVE lineage (seq) AS (
   SELECT %(target)s::bigint
   UNION
@@ -29,6 +31,8 @@ changed AS (
     AND EXISTS (SELECT 1 FROM perdure.checkpoints
                 WHERE task_uid = %(uid)s::text AND checkpoints.seq = %(target)s::bigint)
     AND status = ANY (string_to_array(%(befores)s::text, ','))
+    AND NOT EXISTS (SELECT 1 FROM perdure.journal WHERE task_uid = %(uid)s::text AND journal.line = tasks.line
+                    AND position > %(seen)s::bigint)
   RETURNING uid, seq, line, version, event_count, event_head
 ),
 superseded AS (

@@ -1,2 +1,2 @@
--- sealed_webhook: what is sealed of a webhook. `uid` is the namespace.
+-- sealed_webhook: the sealed part of a webhook. `uid` is the namespace.
 SELECT record FROM perdure.webhooks WHERE namespace = %(uid)s::text AND id = %(id)s::text;

@@ -1,5 +1,6 @@
--- send_signal: the oldest open question that waits for this name gets it, and a task that waits for its questions goes on;
--- if none waits, the signal is kept for the one that will. With `once` it is refused if it was sent before.
+-- send_signal: give a signal to the oldest open question that waits for its name, and resume a task that waits for its
+-- questions; if no question waits, the signal is kept for the next one. With `once` it is refused if it was sent
+-- before.
 WITH waiting AS (
   SELECT path FROM perdure.pauses
   WHERE task_uid = %(uid)s::text AND topic = %(name)s::text AND answer IS NULL

@@ -1,6 +1,6 @@
--- claim_functions: claim_free for many tasks at once. The rows come as one JSON document, payloads in base64.
--- The rows of tasks and leases are locked here, and those that somebody has locked are left out: nothing is waited for,
--- so it needs no order. `|| ''` and ANY (ARRAY …) as in complete_functions.
+-- claim_functions: claim_free for many tasks at once. The rows come as one JSON document, payloads in base64. The rows
+-- of tasks and leases are locked here, and rows locked by others are left out: it never waits, so it needs no order.
+-- `|| ''` and ANY (ARRAY …) as in complete_functions.
 WITH given AS MATERIALIZED (
   SELECT row.* FROM json_to_recordset(%(rows)s::json) AS row (
     uid text, seen_epoch bigint, worker text, host text, pid bigint, "user" text, at bigint, kind text, author text,

@@ -1,5 +1,5 @@
--- old_transactions: who has had a transaction open for so long in this database. What was deleted since it began cannot be
--- taken away, and tables grow. Of other users' sessions only the existence is seen without pg_read_all_stats.
+-- old_transactions: sessions with a transaction open for longer than this in this database. Rows deleted since it began
+-- cannot be removed, so tables grow. Without pg_read_all_stats only the existence of other users' sessions is visible.
 SELECT pid::bigint, coalesce(usename, '?')::text, coalesce(application_name, '')::text,
        coalesce(host(client_addr), 'a local socket')::text, coalesce(state, '?')::text,
        (extract(epoch FROM clock_timestamp() - xact_start) * 1000)::bigint

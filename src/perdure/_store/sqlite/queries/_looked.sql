@@ -1,6 +1,7 @@
 CROSS JOIN tasks ON tasks.uid = looked.uid LEFT JOIN calls ON calls.task_uid = tasks.uid
 WHERE tasks.namespace = :namespace AND tasks.is_current
   AND (:archived OR tasks.archived_at IS NULL)
+  AND (:hidden OR NOT tasks.hidden)
   AND (:statuses IS NULL OR tasks.status IN (SELECT value FROM json_each(:statuses)))
   AND (:reasons IS NULL OR tasks.pause_reason IN (SELECT value FROM json_each(:reasons)))
   AND (:function IS NULL OR calls.function = :function)

@@ -1,4 +1,4 @@
--- change_webhook: another record of a webhook, if nobody has changed it since it was read. `uid` is the namespace.
+-- change_webhook: replace the record of a webhook, unless it was changed since it was read. `uid` is the namespace.
 UPDATE webhooks SET version = version + 1, changed_at = :at, author = :author, record = :record
 WHERE namespace = :uid AND id = :id AND version = :version
 RETURNING version;

@@ -1,42 +1,42 @@
--- changed_tasks: what has changed since a moment, archived ones too; of each status the first `limit`, which the caller
+-- changed_tasks: what has changed since a moment, archived ones too and hidden ones not; of each status the first `limit`, which the caller
 -- puts in order. Status by status, as the index has them.
 SELECT
 --> summary_columns
 FROM (
   SELECT * FROM (SELECT uid, updated_at FROM tasks
-    WHERE namespace = :namespace AND is_current AND archived_at IS NULL AND status = 'pending'
+    WHERE namespace = :namespace AND is_current AND archived_at IS NULL AND status = 'pending' AND hidden = 0
       AND (updated_at, uid) > (:at, :uid) ORDER BY updated_at, uid LIMIT :limit)
   UNION ALL
   SELECT * FROM (SELECT uid, updated_at FROM tasks
-    WHERE namespace = :namespace AND is_current AND archived_at IS NULL AND status = 'running'
+    WHERE namespace = :namespace AND is_current AND archived_at IS NULL AND status = 'running' AND hidden = 0
       AND (updated_at, uid) > (:at, :uid) ORDER BY updated_at, uid LIMIT :limit)
   UNION ALL
   SELECT * FROM (SELECT uid, updated_at FROM tasks
-    WHERE namespace = :namespace AND is_current AND archived_at IS NULL AND status = 'paused'
+    WHERE namespace = :namespace AND is_current AND archived_at IS NULL AND status = 'paused' AND hidden = 0
       AND (updated_at, uid) > (:at, :uid) ORDER BY updated_at, uid LIMIT :limit)
   UNION ALL
   SELECT * FROM (SELECT uid, updated_at FROM tasks
-    WHERE namespace = :namespace AND is_current AND archived_at IS NULL AND status = 'completed'
+    WHERE namespace = :namespace AND is_current AND archived_at IS NULL AND status = 'completed' AND hidden = 0
       AND (updated_at, uid) > (:at, :uid) ORDER BY updated_at, uid LIMIT :limit)
   UNION ALL
   SELECT * FROM (SELECT uid, updated_at FROM tasks
-    WHERE namespace = :namespace AND is_current AND archived_at IS NULL AND status = 'failed'
+    WHERE namespace = :namespace AND is_current AND archived_at IS NULL AND status = 'failed' AND hidden = 0
       AND (updated_at, uid) > (:at, :uid) ORDER BY updated_at, uid LIMIT :limit)
   UNION ALL
   SELECT * FROM (SELECT uid, updated_at FROM tasks
-    WHERE namespace = :namespace AND is_current AND archived_at IS NULL AND status = 'cancelled'
+    WHERE namespace = :namespace AND is_current AND archived_at IS NULL AND status = 'cancelled' AND hidden = 0
       AND (updated_at, uid) > (:at, :uid) ORDER BY updated_at, uid LIMIT :limit)
   UNION ALL
   SELECT * FROM (SELECT uid, updated_at FROM tasks
-    WHERE namespace = :namespace AND is_current AND archived_at IS NOT NULL AND status = 'completed'
+    WHERE namespace = :namespace AND is_current AND archived_at IS NOT NULL AND status = 'completed' AND hidden = 0
       AND (updated_at, uid) > (:at, :uid) ORDER BY updated_at, uid LIMIT :limit)
   UNION ALL
   SELECT * FROM (SELECT uid, updated_at FROM tasks
-    WHERE namespace = :namespace AND is_current AND archived_at IS NOT NULL AND status = 'failed'
+    WHERE namespace = :namespace AND is_current AND archived_at IS NOT NULL AND status = 'failed' AND hidden = 0
       AND (updated_at, uid) > (:at, :uid) ORDER BY updated_at, uid LIMIT :limit)
   UNION ALL
   SELECT * FROM (SELECT uid, updated_at FROM tasks
-    WHERE namespace = :namespace AND is_current AND archived_at IS NOT NULL AND status = 'cancelled'
+    WHERE namespace = :namespace AND is_current AND archived_at IS NOT NULL AND status = 'cancelled' AND hidden = 0
       AND (updated_at, uid) > (:at, :uid) ORDER BY updated_at, uid LIMIT :limit)
 ) AS changed
 CROSS JOIN tasks ON tasks.uid = changed.uid LEFT JOIN calls ON calls.task_uid = tasks.uid;

@@ -1,5 +1,5 @@
--- claim: take the lease that was seen free, ours, or its holder's no longer.
--- The epoch that was seen is the condition: whoever changed the lease since then wins.
+-- claim: take a lease that was seen free, ours, or lost by its holder. The epoch that was seen is the condition: if
+-- another process changed the lease since then, that process wins.
 UPDATE leases SET epoch = epoch + 1, worker = :worker, taken_at = :at
 WHERE task_uid = :uid AND epoch = :seen_epoch AND worker IS :seen_worker
   AND EXISTS (SELECT 1 FROM tasks WHERE uid = :uid AND status = :before)

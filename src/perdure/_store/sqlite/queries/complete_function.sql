@@ -1,4 +1,4 @@
--- complete_function: a durable function has come to its end, under the lease that is still ours.
+-- complete_function: record the end of a durable function, while the lease is still ours.
 UPDATE tasks SET status = 'completed', version = version + 1, updated_at = :at, finished_at = :at,
                  pause_reason = NULL, pause = NULL, due_at = NULL, result = :result, error = NULL,
                  event_count = event_count + 1, event_head = chain(event_head, :digest)

@@ -1,4 +1,4 @@
--- drop_chunks: the chunks of an owner that no checkpoint names.
+-- drop_chunks: delete the chunks of an owner that no checkpoint names.
 DELETE FROM chunks
 WHERE task_uid = :uid AND owner = :owner
   AND NOT EXISTS (SELECT 1 FROM checkpoints AS named

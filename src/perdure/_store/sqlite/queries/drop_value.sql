@@ -1,4 +1,4 @@
--- drop_value: a value is gone, if nobody has changed it since it was read.
+-- drop_value: delete a value, unless it was changed since it was read.
 DELETE FROM shelf
 WHERE owner = :uid AND kind = :kind AND key = :key AND version = :version
 RETURNING version;

@@ -1,3 +1,3 @@
--- find_live: which of these tasks have not come to an end.
+-- find_live: which of these tasks have not ended.
 SELECT uid FROM tasks
 WHERE uid IN (SELECT value FROM json_each(:uids)) AND status IN ('pending', 'running', 'paused') ORDER BY uid;

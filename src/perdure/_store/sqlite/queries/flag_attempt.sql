@@ -1,4 +1,5 @@
--- flag_attempt: something is to be said of the attempt under way. Of many who have seen the same version one says it.
+-- flag_attempt: add an event about the attempt under way. Of several workers that have seen the same version, one
+-- succeeds.
 UPDATE tasks SET version = version + 1, updated_at = :at,
                  event_count = event_count + 1, event_head = chain(event_head, :digest)
 WHERE uid = :uid AND version = :version

@@ -1,4 +1,4 @@
--- page_by_asked: durable functions one of whose questions is due at some moment, the earliest first.
+-- page_by_asked: durable functions with a question that is due at some moment, earliest first.
 SELECT
 --> summary_columns
 FROM (

@@ -1,4 +1,4 @@
--- postpone: a task that nobody has begun is to begin later, with other arguments.
+-- postpone: let a task that has not begun begin later, with other arguments.
 UPDATE tasks SET version = version + 1, updated_at = :at,
                  event_count = event_count + 1, event_head = chain(event_head, :digest)
 WHERE uid = :uid AND is_current AND status IN ('pending', 'running')

@@ -1,5 +1,5 @@
--- put_chunk: a part of bytes too large for one row; it goes ahead of the row that names it.
--- A chunk whose row never came is found by gc.
+-- put_chunk: a part of bytes too large for one row, written before the row that names it. gc finds a chunk whose row
+-- was never written.
 INSERT INTO chunks (task_uid, owner, n, body) VALUES (:uid, :owner, :n, :chunk_body)
 ON CONFLICT DO NOTHING
 RETURNING n;

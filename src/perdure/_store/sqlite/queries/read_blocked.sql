@@ -1,8 +1,9 @@
--- read_blocked: tasks that have not begun because they depend on others, with how each of those stands; if `settled`,
--- only those about which something is to be done: all have completed, or one has ended otherwise.
+-- read_blocked: tasks that have not begun because they depend on others (hidden ones never do), with the status of each
+-- dependency; with `settled`, only those that need a decision: all dependencies have completed, or one has ended
+-- otherwise.
 SELECT blocked.uid, blocked.id, blocked.config, wanted.value, other.status
 FROM (SELECT uid, namespace, id, config, depends_on FROM tasks
-      WHERE namespace = :namespace AND status = 'pending' AND uid > :after
+      WHERE namespace = :namespace AND status = 'pending' AND hidden = 0 AND uid > :after
         AND is_current AND archived_at IS NULL AND depends_on <> '[]'
         AND (NOT :settled
              OR NOT EXISTS (

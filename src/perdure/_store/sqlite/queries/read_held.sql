@@ -1,4 +1,4 @@
--- read_held: every lease that somebody has.
+-- read_held: every lease with a holder.
 SELECT leases.worker, leases.task_uid, tasks.namespace, tasks.id, tasks.status
 FROM leases JOIN tasks ON tasks.uid = leases.task_uid
 WHERE leases.worker IS NOT NULL ORDER BY leases.task_uid;

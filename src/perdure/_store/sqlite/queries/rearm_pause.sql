@@ -1,4 +1,4 @@
--- rearm_pause: an open question is looked at again later; only for the one that saw when it was due.
+-- rearm_pause: set when to look at an open question next; only if its due moment is still the one that was seen.
 UPDATE pauses SET due_at = :due_at, question = :question
 WHERE task_uid = :uid AND path = :path AND answer IS NULL AND due_at IS :seen_due_at
 RETURNING path;

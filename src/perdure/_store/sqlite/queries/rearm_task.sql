@@ -1,4 +1,4 @@
--- rearm_task: a paused task is looked at again later; only for the one that saw when it was due.
+-- rearm_task: set when to look at a paused task next; only if its due moment is still the one that was seen.
 UPDATE tasks SET due_at = :due_at, pause = :pause
 WHERE uid = :uid AND status = 'paused' AND due_at IS :seen_due_at
 RETURNING version;

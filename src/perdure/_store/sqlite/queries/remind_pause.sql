@@ -1,4 +1,4 @@
--- remind_pause: the same, with a word to whoever listens that a question is still open.
+-- remind_pause: the same as rearm_pause, with an event that says a question is still open.
 UPDATE pauses SET due_at = :due_at
 WHERE task_uid = :uid AND path = :path AND answer IS NULL AND due_at IS :seen_due_at
 RETURNING path;

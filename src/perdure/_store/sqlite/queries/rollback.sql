@@ -1,8 +1,9 @@
--- rollback: an earlier checkpoint is the state again, perhaps patched, and a new line begins there.
--- What did not lead to it stays readable, marked as superseded; what did is marked so no longer, if an earlier
--- rollback had gone back before it. Where a checkpoint on the way is pruned, the one before it counts. The epoch rises, so that an attempt still
--- going on from the later state can no longer write. Without `after` the status stays as it is. A durable
--- function's new line begins with `entries`, as for fork_function; questions of the old line go with it, as in begin_line.
+-- rollback: make an earlier checkpoint the state again, optionally patched, and begin a new line there. Checkpoints
+-- that did not lead to it stay readable, marked as superseded; those that did lose that mark if an earlier rollback had
+-- set it. Where a checkpoint on the way was pruned, the one before it counts. The epoch rises, so that an attempt still
+-- working from the later state can no longer write. Without `after` the status stays as it is. A durable function's new
+-- line begins with `entries`, as for fork_function; questions of the old line are removed, as in begin_line. They were
+-- chosen from the old line up to `seen`: an effect that a live attempt has begun since would be forgotten.
 UPDATE tasks SET seq = seq + :adds, state_seq = CASE WHEN :adds THEN seq + 1 ELSE :target END, line = line + 1,
                  status = COALESCE(:after, status), version = version + 1, updated_at = :at,
                  finished_at = CASE WHEN :after IS NULL THEN finished_at END,
@@ -14,6 +15,7 @@ UPDATE tasks SET seq = seq + :adds, state_seq = CASE WHEN :adds THEN seq + 1 ELS
                  event_count = event_count + 1, event_head = chain(event_head, :digest)
 WHERE uid = :uid AND is_current AND version = :version AND instr(:befores, status)
   AND EXISTS (SELECT 1 FROM checkpoints WHERE task_uid = :uid AND checkpoints.seq = :target)
+  AND NOT EXISTS (SELECT 1 FROM journal WHERE task_uid = :uid AND journal.line = tasks.line AND position > :seen)
 RETURNING seq, version;
 WITH RECURSIVE lineage (seq) AS (
   SELECT :target

@@ -1,2 +1,2 @@
--- sealed_delivery: what is sealed of one message. `uid` is its id.
+-- sealed_delivery: the sealed part of one message. `uid` is its id.
 SELECT body, answer FROM hook_deliveries WHERE id = :uid;

@@ -1,2 +1,2 @@
--- sealed_webhook: what is sealed of a webhook. `uid` is the namespace.
+-- sealed_webhook: the sealed part of a webhook. `uid` is the namespace.
 SELECT record FROM webhooks WHERE namespace = :uid AND id = :id;

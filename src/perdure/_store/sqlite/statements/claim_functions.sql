@@ -1,5 +1,5 @@
--- claim_functions: what a trigger does for each of many tasks that are claimed: claim_free, or an error when it is
--- refused, or when the chain of events does not stand where it was thought to.
+-- claim_functions: what a trigger does for each of many tasks that are claimed: claim_free, or an error if it is
+-- refused, or if the chain of events has another head than expected.
 UPDATE leases SET epoch = epoch + 1, worker = :worker, taken_at = :at
 WHERE task_uid = :uid AND epoch = :seen_epoch AND worker IS NULL;
 SELECT RAISE(ABORT, 'refused') WHERE changes() = 0;

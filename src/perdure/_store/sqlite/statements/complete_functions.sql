@@ -1,5 +1,5 @@
--- complete_functions: what a trigger does for each of many tasks that end: complete_function, or an error when it is
--- refused, or when the chain of events does not stand where it was thought to.
+-- complete_functions: what a trigger does for each of many tasks that end: complete_function, or an error if it is
+-- refused, or if the chain of events has another head than expected.
 UPDATE tasks SET status = 'completed', version = version + 1, updated_at = :at, finished_at = :at,
                  pause_reason = NULL, pause = NULL, due_at = NULL, result = :result, error = NULL,
                  event_count = :number, event_head = :head

@@ -29,6 +29,8 @@ export const listener = { answered: () => {}, silent: () => {} };
 let client = "dashboard/0";
 /** @param {string} version */
 export const introduce = (version) => { client = `dashboard/${version}`; };
+/** What a writing request says it comes from. */
+export const clientName = () => client;
 
 /** @param {string} method @param {string} path @param {RequestInit} [init] */
 export async function ask(method, path, init = {}) {
@@ -55,10 +57,8 @@ async function problemOf(answer) {
   }
 }
 
-/** Read JSON. @param {string} path @param {AbortSignal} [signal] @returns {Promise<any>} */
-export async function get(path, signal) {
-  return (await ask("GET", path, { signal })).json();
-}
+/** Read JSON. What each path answers is in openapi.json, of which the checker of types makes `Api.Get`. */
+export const get = /** @type {Api.Get} */ (async (/** @type {string} */ path, /** @type {AbortSignal|undefined} */ signal) => (await ask("GET", path, { signal })).json());
 
 /** Read JSON with its ETag, for a write that must name what was seen.
  * @param {string} path @returns {Promise<{value: any, etag: string|null}>} */
@@ -80,7 +80,8 @@ export async function send(method, path, body, how = {}) {
     init.body = JSON.stringify(body);
   }
   const answer = await ask(method, path, init);
-  return answer.status === 204 ? null : answer.json();
+  const text = await answer.text();
+  return text ? JSON.parse(text) : null;
 }
 
 /** A key for one thing to be done, made when a person decides and not per try. */
@@ -96,7 +97,7 @@ export function refOf(task) {
   return odd && task.uid ? `~${task.uid}` : segment(task.id);
 }
 
-/** A query string; arrays repeat, empty values are left out. @param {Record<string, any>} values */
+/** A query string; arrays repeat, empty values are left out. @param {Record<string, any>} values @returns {""|`?${string}`} */
 export function query(values) {
   const found = new URLSearchParams();
   for (const [name, value] of Object.entries(values)) {

@@ -8,6 +8,11 @@ const grouped = new Intl.NumberFormat("en-US", { maximumFractionDigits: 2 });
 /** @param {number} value */
 export const number = (value) => grouped.format(value);
 
+const small = new Intl.NumberFormat("en-US", { maximumSignificantDigits: 2 });
+
+/** Money: what is less than a hundredth is not nothing. @param {number} value */
+export const money = (value) => (value !== 0 && Math.abs(value) < 0.01 ? small : grouped).format(value);
+
 /** @param {number} bytes */
 export function size(bytes) {
   if (bytes < 1000) return `${bytes} B`;

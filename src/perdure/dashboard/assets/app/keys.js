@@ -1,7 +1,7 @@
 // @ts-check
 // Keys that work everywhere. Pages add their own with `onKeys`; none of them works while a field or a terminal has focus.
 
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { go } from "./router.js";
 import { absoluteTimes, session, singleKeys } from "./store.js";
 
@@ -10,9 +10,10 @@ import { absoluteTimes, session, singleKeys } from "./store.js";
 /** @type {Keys[]} the last one added is asked first */
 const layers = [];
 
-/** Keys of a page or a dialog while it is shown. @param {Keys} keys @param {any[]} [again] */
+/** Keys of a page or a dialog while it is shown: from the moment it is drawn, so that two keys typed quickly both count.
+ * @param {Keys} keys @param {any[]} [again] */
 export function useKeys(keys, again = []) {
-  useEffect(() => {
+  useLayoutEffect(() => {
     layers.push(keys);
     return () => { layers.splice(layers.indexOf(keys), 1); };
   }, again);
@@ -28,6 +29,15 @@ export function isTyping(target) {
     target instanceof HTMLIFrameElement || (target instanceof HTMLInputElement && !["checkbox", "radio", "button"].includes(target.type));
 }
 
+/** Move the focus to the first button or link of a place, unless Enter already means what has the focus.
+ * @param {KeyboardEvent} event @param {string} selector */
+export function enter(event, selector) {
+  if (event.target instanceof HTMLButtonElement || event.target instanceof HTMLAnchorElement) return false;
+  const found = /** @type {HTMLElement|null} */ (document.querySelector(selector));
+  if (!found) return false;
+  found.focus();
+}
+
 /** @param {KeyboardEvent} event */
 function name(event) {
   const before = event.ctrlKey || event.metaKey ? "Control+" : event.altKey ? "Alt+" : "";
@@ -38,6 +48,11 @@ function name(event) {
 function press(event) {
   if (event.defaultPrevented || event.isComposing || !session.peek()) return;
   const key = name(event);
+  if (typed !== null) {
+    if (event.key.length === 1 && key === event.key) { event.preventDefault(); typed += event.key; }
+    else if (key === "Enter") { event.preventDefault(); typed += "\n"; }
+    return;
+  }
   if (key === "Control+k") { event.preventDefault(); return void openSearch(); }
   const isChord = key.startsWith("Control+") || key === "Escape";
   if (!isChord && (isTyping(event.target) || !singleKeys.value || document.querySelector("dialog[open]"))) return;
@@ -60,7 +75,15 @@ function common(event, key) {
   else if (key === "?") { event.preventDefault(); void import("./help.js").then((help) => help.openHelp()); }
 }
 
-const openSearch = () => import("./search.js").then((search) => search.openSearch());
+/** What is typed while the search is on its way; null: it is not. */
+let typed = /** @type {string|null} */ (null);
+const taken = () => { const text = typed ?? ""; typed = null; return text; };
+
+/** The search is loaded when it is first used: what is typed meanwhile goes into its field. */
+function openSearch() {
+  typed = "";
+  return import("./search.js").then((search) => search.openSearch(taken), () => { typed = null; });
+}
 
 export function startKeys() {
   document.addEventListener("keydown", press);

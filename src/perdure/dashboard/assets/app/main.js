@@ -6,6 +6,7 @@
 import { effect } from "@preact/signals";
 import { h, render } from "preact";
 import { get, introduce, listener, Problem } from "./api.js";
+import { startKeys } from "./keys.js";
 import { place, startRouter } from "./router.js";
 import { Shell, title } from "./shell.js";
 import { counts, forget, openQuestions, session, subject, version } from "./store.js";
@@ -48,4 +49,4 @@ if (!session.value) await findSession();
 const root = /** @type {HTMLElement} */ (document.getElementById("app"));
 root.replaceChildren();
 render(h(Shell, {}), root);
-void import("./keys.js").then((keys) => keys.startKeys());
+startKeys();

@@ -6,7 +6,7 @@ import { get, query } from "./api.js";
 import { clock, keepAll } from "./store.js";
 
 /** @typedef {import("./store.js").Task} Task */
-/** @typedef {{at: string, counts: any, inbox: any[], stuck: (Task & {cause: string, count: number, ways: any[]})[], working: Task[], next: Task[], recent: Task[], since: string, health: any}} Now */
+/** @typedef {Api.Now} Now */
 
 /** When this browser was here before this session; null: never. */
 export const since = signal(begin());

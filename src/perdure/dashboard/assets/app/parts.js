@@ -6,22 +6,12 @@ import { h } from "preact";
 import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import htm from "htm";
 import { Problem } from "./api.js";
-import { calendar, exact, line, relative, time, visible } from "./format.js";
+import { calendar, exact, line, relative, roughly, time, visible } from "./format.js";
 import { Icon } from "./icons.js";
 import { partsSay, situationSay } from "./say/common.js";
 import { absoluteTimes, announcement, clock, isLost } from "./store.js";
 
 export const html = htm.bind(h);
-
-/** Load a style sheet of a page, once. @param {string} name */
-export function wear(name) {
-  const href = new URL(`../css/${name}.css`, import.meta.url).href;
-  if ([...document.querySelectorAll("link")].some((link) => link.href === href)) return;
-  const link = document.createElement("link");
-  link.rel = "stylesheet";
-  link.href = href;
-  document.head.append(link);
-}
 
 /** The colour of each kind of situation. @type {Record<string, string>} */
 export const HUES = {
@@ -40,12 +30,12 @@ export function Said({ children, lines = false, most = 160 }) {
   return html`<bdi class="said">${lines ? visible(children ?? "") : line(children ?? "", most)}</bdi>`;
 }
 
-/** A moment that stays true. @param {{at: string|number|null|undefined, before?: string}} props */
-export function Moment({ at, before = "" }) {
+/** A moment that stays true; `lasts`: how long ago, as a length. @param {{at: string|number|null|undefined, before?: string, lasts?: boolean}} props */
+export function Moment({ at, before = "", lasts = false }) {
   const when = typeof at === "number" ? at : time(at);
   if (!when) return null;
   const now = clock.value;
-  return html`<time datetime=${new Date(when).toISOString()} title=${exact(when)}>${before}${absoluteTimes.value ? calendar(when, now) : relative(when, now)}</time>`;
+  return html`<time datetime=${new Date(when).toISOString()} title=${exact(when)}>${before}${absoluteTimes.value ? calendar(when, now) : lasts ? roughly(now - when) : relative(when, now)}</time>`;
 }
 
 /** @param {{text: string, label?: string}} props */
@@ -64,8 +54,8 @@ export function Code({ children, copy, class: name = "" }) {
 }
 
 /** A button that does something at the server: it shows its work, and tells beside itself when it failed.
- * @param {{do: () => Promise<any>, children?: any, main?: boolean, danger?: boolean, small?: boolean, disabled?: boolean, id?: string, onProblem?: (p: Problem|null) => void}} props */
-export function Act({ do: act, children, main, danger, small, disabled, id, onProblem }) {
+ * @param {{do: () => Promise<any>, children?: any, main?: boolean, danger?: boolean, small?: boolean, disabled?: boolean, id?: string, title?: string, onProblem?: (p: Problem|null) => void}} props */
+export function Act({ do: act, children, main, danger, small, disabled, id, title, onProblem }) {
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState(/** @type {Problem|null} */ (null));
   const alive = useRef(true);
@@ -78,10 +68,10 @@ export function Act({ do: act, children, main, danger, small, disabled, id, onPr
     } finally { if (alive.current) setBusy(false); }
   }, [act, onProblem]);
   return html`<${Button} id=${id} main=${main} danger=${danger} small=${small} busy=${busy} disabled=${disabled || busy || isLost.value}
-      title=${isLost.value ? partsSay.notLive : undefined} onClick=${press}>${children}<//>${problem && html`<${Trouble} problem=${problem} />`}`;
+      title=${isLost.value ? partsSay.notLive : title} onClick=${press}>${children}<//>${problem && html`<${Trouble} problem=${problem} />`}`;
 }
 
-/** @param {{onClick?: (event: any) => void, children?: any, main?: boolean, danger?: boolean, small?: boolean, busy?: boolean, disabled?: boolean, title?: string, id?: string, type?: string, pressed?: boolean, expanded?: boolean, class?: string}} props */
+/** @param {{onClick?: (event: any) => void, children?: any, main?: boolean, danger?: boolean, small?: boolean, busy?: boolean, disabled?: boolean, title?: string, id?: string, type?: "button"|"submit", pressed?: boolean, expanded?: boolean, class?: string}} props */
 export function Button({ onClick, children, main, danger, small, busy, disabled, title, id, type = "button", pressed, expanded, class: more = "" }) {
   const name = ["btn", main && "main", danger && "danger", small && "small", busy && "busy", more].filter(Boolean).join(" ");
   return html`<button id=${id} type=${type} class=${name} disabled=${disabled} title=${title} aria-pressed=${pressed} aria-expanded=${expanded} aria-busy=${busy} onClick=${onClick}>${children}</button>`;

@@ -40,8 +40,8 @@ function TopBar({ page }) {
 
 const Mark = () => html`<svg class="mark" viewBox="0 0 20 20" width="20" height="20" fill="none" stroke="currentColor" stroke-width="3.4" stroke-linecap="round" aria-hidden="true"><path d="M2 10h6.2" /><path d="M12.6 10H18" /></svg>`;
 
-/** The end of a path, where paths differ. @param {string} path */
-const shortPlace = (path) => (path.length > 34 ? `…${path.slice(-33)}` : path);
+/** The end of a path, where paths differ, without the name that every store has. @param {string} path */
+const shortPlace = (path) => { const place = path.replace(/\/perdure\.db$/, ""); return place.length > 34 ? `…${place.slice(-33)}` : place; };
 
 function Count() {
   const count = openQuestions.value;

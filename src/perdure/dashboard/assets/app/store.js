@@ -5,12 +5,9 @@
 import { batch, computed, effect, signal } from "@preact/signals";
 import { time } from "./format.js";
 
-/** @typedef {{name: string, how: string, namespace: string, scopes: string[], until: string|null, may_change_namespace: boolean}} Session */
-/** @typedef {{kind: string, say: string, since: string|null, until: string|null, you: number}} Standing */
-/** @typedef {{id: string, uid: string, status: string, situation?: Standing, reason?: string|null, function: string|null, version: number|null,
- *   queue: string|null, agent: string, name: string, tags: Record<string, string>, progress: any, attempts: number, created_at: string,
- *   started_at: string|null, updated_at: string, finished_at: string|null, archived_at: string|null, due_at: string|null, etag: string,
- *   children?: {total: number, open: number}|null, unreadable?: string}} Task */
+/** @typedef {Api.Me} Session */
+/** @typedef {Omit<Api.ShortSituation, "kind"> & {kind: string}} Standing */
+/** @typedef {Omit<Api.ListedTask, "situation"|"pause"|"hidden"> & {situation?: Standing}} Task */
 
 const boot = JSON.parse(document.getElementById("boot")?.textContent || "{}");
 export const version = /** @type {string} */ (boot.version || "");

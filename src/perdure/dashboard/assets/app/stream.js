@@ -16,7 +16,7 @@ export const reread = signal(0);
 const wanted = new Map();
 const SILENCE = 40_000, HIDDEN = 20_000, POLL = 5_000;
 let current = /** @type {AbortController|null} */ (null);
-let lastId = "", tries = 0, timer = 0, watchdog = 0, isStarted = false, missed = 0, wasLost = false, recount = 0;
+let lastId = "", tries = 0, timer = 0, watchdog = 0, isStarted = false, missed = 0, wasLost = false, recount = 0, settled = 0;
 
 /** Hear of changes; returns how to stop. @param {string[]} topics @param {Handler} handler */
 export function follow(topics, handler) {
@@ -37,7 +37,7 @@ export function follow(topics, handler) {
 
 let carried = "";
 // Topics that the server has; pages may name others, which then tell nothing.
-const SERVED = /^(counts|tasks|(task|journal|units):.+)$/;
+const SERVED = /^(counts|inbox|operate|tasks|(task|journal|units):.+)$/;
 const union = () => [...wanted.keys()].filter((topic) => SERVED.test(topic)).sort().slice(0, 16).join(",");
 
 /** @param {number} ms */
@@ -131,7 +131,7 @@ function end() {
 
 /** @param {ReadableStream<Uint8Array>} body @param {AbortController} own */
 async function read(body, own) {
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  const reader = body.pipeThrough(/** @type {ReadableWritablePair<string, Uint8Array>} */ (new TextDecoderStream())).getReader();
   let rest = "";
   for (;;) {
     clearTimeout(watchdog);
@@ -168,6 +168,8 @@ function dispatch(event, value) {
   if (event === "counts") {
     counts.value = { ...counts.peek(), ...value.counts };
     recount ||= setTimeout(() => { recount = 0; void pollCounts(); }, 400); // situations and questions are not in it
+    clearTimeout(settled); // and once more: the server counts situations as of a second ago
+    settled = setTimeout(pollCounts, 1500);
   }
   if (wasLost) missed++;
   const called = new Set();

@@ -1,8 +1,8 @@
-"""Saying who we are to a server, and having it say who it is. Pure: bytes in, bytes out.
+"""Log in to a server, and have it prove who it is. Pure: bytes in, bytes out.
 
 A server asks in turn (`answer`) and says at last that all is well. That is believed only when `require_auth` and
 `channel_binding` are satisfied, and, where SCRAM was begun, only after the server has proved that it knows the
-password too: otherwise anybody could answer in its place.
+password too: otherwise an impostor could answer in its place.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PLAIN, _BOUND = b"SCRAM-SHA-256", b"SCRAM-SHA-256-PLUS"
 _MOST_MECHANISMS = 16
 
 
-class Refused(Exception):
+class LoginRefused(Exception):
     """The login cannot go on; `code` is an SQLSTATE or a word for programs."""
 
     def __init__(self, why: str, code: str = "auth") -> None:
@@ -48,19 +48,19 @@ class Authentication:
         self._begun = ""  # the method that was asked for
         self._scram: scram.Scram | None = None
         self._is_bound = False
-        self._is_answered = False  # nothing more is expected from us, nor a proof from the server
+        self._is_answered = False  # nothing more is expected from us, and no proof from the server
         self.is_complete = False
 
     def answer(self, body: bytes) -> bytes | None:
-        """What to say to a demand; None when nothing is to be said.
+        """The answer to a demand; None if there is none.
 
         Raises:
-            Refused: the demand is not to be met, or the server has not done its part.
-            Broken: it is no demand.
+            LoginRefused: the demand must not be met, or the server has not done its part.
+            Broken: it is not a demand.
         """
         demand, rest = wire.number(body), body[4:]
         if self.is_complete:
-            raise Refused("the server goes on with authentication after it had accepted the login")
+            raise LoginRefused("the server continued authentication after it had accepted the login")
         try:
             match demand:
                 case 0:
@@ -73,23 +73,23 @@ class Authentication:
                     return None
                 case _:
                     return self._begin(demand, rest)
-        except scram.Refused as problem:
-            raise Refused(str(problem)) from None
+        except scram.ProofRefused as problem:
+            raise LoginRefused(str(problem)) from None
 
     def _begin(self, demand: int, rest: bytes) -> bytes:
         name = _NAMES.get(demand, f"kind {demand}")
         if self._begun:
-            raise Refused(f"the server asks for {name} after it had asked for {self._begun}")
+            raise LoginRefused(f"the server asks for {name} after it had asked for {self._begun}")
         self._begun = name
         if demand not in (_CLEARTEXT, _MD5, _SASL):
-            raise Refused(f"the server asks for authentication by {name}, which a kept session does not have")
+            raise LoginRefused(f"the server asks for authentication by {name}, which a kept session does not have")
         if name not in self._methods.allowed:
-            raise Refused(f"require_auth={self._methods.words} does not allow what the server asks for: {name}")
+            raise LoginRefused(f"require_auth={self._methods.words} does not allow what the server asks for: {name}")
         if demand != _SASL and self._binds == "require":
-            raise Refused(f"channel_binding=require does not allow what the server asks for: {name}")
+            raise LoginRefused(f"channel_binding=require does not allow what the server asks for: {name}")
         first = self._choose(rest) if demand == _SASL else b""
         if not self._password:
-            raise Refused("the server asks for a password and none was given", "28P01")
+            raise LoginRefused("the server asks for a password and none was given", "28P01")
         if demand == _SASL:
             return first
         self._is_answered = True
@@ -105,19 +105,21 @@ class Authentication:
         """Choose the strongest mechanism both sides have, and begin it."""
         offered = [name for name in rest.split(b"\0", _MOST_MECHANISMS)[:_MOST_MECHANISMS] if name]
         if _BOUND in offered and not self._encrypted:
-            raise Refused("the server offers channel binding on a connection without TLS: somebody is in between")
+            raise LoginRefused(
+                "the server offers channel binding on a connection without TLS: another machine may be in between"
+            )
         can_bind = self._encrypted and bool(self._binding) and self._binds != "disable"
         if _BOUND in offered and can_bind:
             self._is_bound = True
             channel, mechanism = scram.bound_to(self._binding), _BOUND
         elif self._binds == "require":
-            raise Refused(self._why_unbound())
+            raise LoginRefused(self._why_unbound())
         elif _PLAIN in offered:
             # A server that does offer channel binding learns from this that its offer did not arrive.
             channel, mechanism = (scram.NOT_OFFERED if can_bind else scram.UNBOUND), _PLAIN
         else:
             told = ", ".join(name[:40].decode("ascii", "replace") for name in offered) or "nothing"
-            raise Refused(f"the server offers {told}, and a kept session has SCRAM-SHA-256")
+            raise LoginRefused(f"the server offers {told}, and a kept session has SCRAM-SHA-256")
         self._scram = scram.Scram(self._password, os.urandom(18), channel=channel)
         first = self._scram.first()
         return mechanism + b"\0" + wire.LENGTH.pack(len(first)) + first
@@ -131,12 +133,12 @@ class Authentication:
 
     def _continue(self, rest: bytes) -> bytes:
         if self._scram is None or self._is_answered:
-            raise Refused("the server goes on with an exchange that was not begun")
+            raise LoginRefused("the server continued an exchange that was not begun")
         return self._scram.final(rest)
 
     def _finish(self, rest: bytes) -> None:
         if self._scram is None or self._is_answered:
-            raise Refused("the server ends an exchange that was not begun")
+            raise LoginRefused("the server ends an exchange that was not begun")
         self._scram.check(rest)
         self._is_answered = True
 
@@ -144,9 +146,9 @@ class Authentication:
 
     def _accepted(self) -> None:
         if self._begun and not self._is_answered:
-            raise Refused("the server accepts the login without proving that it knows the password")
+            raise LoginRefused("the server accepts the login without proving that it knows the password")
         if not self._begun and "none" not in self._methods.allowed:
-            raise Refused(f"require_auth={self._methods.words}, and the server asks for no authentication at all")
+            raise LoginRefused(f"require_auth={self._methods.words}, and the server asks for no authentication at all")
         if self._binds == "require" and not self._is_bound:
-            raise Refused("channel_binding=require, and the server accepts the login without it")
+            raise LoginRefused("channel_binding=require, and the server accepts the login without it")
         self.is_complete = True

@@ -33,7 +33,7 @@ _HONOURED = frozenset(
         *("max_protocol_version", "patience"),
     }
 )
-# Read before the options come here, or of use only with an authentication that is refused when a server asks for it.
+# Read before the options get here, or used only by an authentication that is refused when a server asks for it.
 _WITHOUT_MEANING = frozenset({"passfile", "krbsrvname", "gsslib", "gssdelegation"})
 _CHOICES: dict[str, frozenset[str]] = {
     "sslmode": frozenset(SSL_MODES),
@@ -53,26 +53,26 @@ _CHOICES: dict[str, frozenset[str]] = {
 _METHODS = frozenset({"password", "md5", "gss", "sspi", "scram-sha-256", "oauth", "none"})
 
 
-class Refused(Exception):
+class OptionRefused(Exception):
     """An option that cannot be honoured; the words name it."""
 
 
 def check(options: Mapping[str, str]) -> None:
     """Raises:
-    Refused: one of them cannot be honoured, or two contradict each other.
+    OptionRefused: one of them cannot be honoured, or two contradict each other.
     """
     for name, value in options.items():
         if name in _WITHOUT_MEANING or not value:
             continue
         if name == "service":
-            raise Refused("service= is not read for a kept session; write its options into the address")
+            raise OptionRefused("service= is not read for a kept session; write its options into the address")
         if name not in _HONOURED:
-            raise Refused(f"{name}= cannot be honoured by a kept session; leave it out")
+            raise OptionRefused(f"{name}= cannot be honoured by a kept session; leave it out")
         if name in _CHOICES and value not in _CHOICES[name]:
             known = ", ".join(sorted(_CHOICES[name]))
-            raise Refused(f"{name}={value} cannot be honoured by a kept session, only {known}")
+            raise OptionRefused(f"{name}={value} cannot be honoured by a kept session, only {known}")
     if not options.get("user"):
-        raise Refused("no user is named")
+        raise OptionRefused("no user is named")
     _check_tls(options)
     Methods.of(options.get("require_auth", ""))
 
@@ -80,13 +80,13 @@ def check(options: Mapping[str, str]) -> None:
 def _check_tls(options: Mapping[str, str]) -> None:
     mode = options.get("sslmode") or "prefer"
     if options.get("sslrootcert") == "system" and mode != "verify-full":
-        raise Refused(f"sslrootcert=system goes with sslmode=verify-full, not with {mode}")
+        raise OptionRefused(f"sslrootcert=system goes with sslmode=verify-full, not with {mode}")
     if options.get("sslnegotiation") == "direct" and mode not in _STRONG:
-        raise Refused(f"sslnegotiation=direct goes with sslmode=require or stronger, not with {mode}")
+        raise OptionRefused(f"sslnegotiation=direct goes with sslmode=require or stronger, not with {mode}")
     if mode == "verify-full" and options.get("hostaddr") and not options.get("host"):
-        raise Refused("sslmode=verify-full checks the host's name, and only hostaddr is given; add host")
+        raise OptionRefused("sslmode=verify-full checks the host's name, and only hostaddr is given; add host")
     if mode == "verify-full" and options.get("sslsni") == "0":
-        raise Refused("sslsni=0 cannot be honoured together with sslmode=verify-full")
+        raise OptionRefused("sslsni=0 cannot be honoured together with sslmode=verify-full")
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Methods:
     @classmethod
     def of(cls, words: str) -> Methods:
         """Raises:
-        Refused: a method is not known, is named twice, or some are forbidden and others allowed.
+        OptionRefused: a method is not known, is named twice, or some are forbidden and others allowed.
         """
         if not words:
             return cls(_METHODS)
@@ -107,9 +107,9 @@ class Methods:
         forbids = [part.startswith("!") for part in parts]
         names = [part.removeprefix("!") for part in parts]
         if unknown := [name for name in names if name not in _METHODS]:
-            raise Refused(f"require_auth={words}: {unknown[0]!r} is not a method of authentication")
+            raise OptionRefused(f"require_auth={words}: {unknown[0]!r} is not a method of authentication")
         if len(set(forbids)) > 1:
-            raise Refused(f"require_auth={words} forbids some methods and allows others; do one of them")
+            raise OptionRefused(f"require_auth={words} forbids some methods and allows others; do one of them")
         if len(set(names)) < len(names):
-            raise Refused(f"require_auth={words} names a method twice")
+            raise OptionRefused(f"require_auth={words} names a method twice")
         return cls(_METHODS - set(names) if forbids[0] else frozenset(names), words)

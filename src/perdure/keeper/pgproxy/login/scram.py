@@ -1,7 +1,7 @@
-"""How a password is shown to a server without sending it: SCRAM-SHA-256, and MD5 for old servers. Pure.
+"""Prove a password to a server without sending it: SCRAM-SHA-256, and MD5 for old servers. Pure.
 
-RFC 5802 and 7677. With channel binding the proof also covers the server's certificate, so that whoever stands in
-between with another one cannot pass it on.
+RFC 5802 and 7677. With channel binding the proof also covers the server's certificate, so that a man in the middle with
+another one cannot pass it on.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def bound_to(certificate_hash: bytes) -> bytes:
     return b"p=tls-server-end-point,," + certificate_hash
 
 
-class Refused(Exception):
+class ProofRefused(Exception):
     """The other side does not prove that it knows the password, or says what makes no sense."""
 
 
@@ -34,7 +34,7 @@ class Scram:
     """One exchange: `first`, then `final` of what the server said, then `check` of its proof."""
 
     def __init__(self, password: str, nonce: bytes, user: str = "", channel: bytes = UNBOUND) -> None:
-        """PostgreSQL takes the user from the startup message, so that here it may be left out."""
+        """PostgreSQL takes the user from the startup message, so it can be left out here."""
         self._password = _prepared(password)
         self._nonce = b64encode(nonce).decode()
         self._bare = f"n={user},r={self._nonce}"
@@ -47,16 +47,16 @@ class Scram:
 
     def final(self, server_first: bytes) -> bytes:
         """Raises:
-        Refused: the server's nonce is not ours continued, or its numbers make no sense.
+        ProofRefused: the server's nonce is not ours continued, or its numbers make no sense.
         """
         if self._proof:
-            raise Refused("the server begins its SCRAM exchange again")
+            raise ProofRefused("the server begins its SCRAM exchange again")
         said = _text(server_first)
         nonce, salt, rounds = _first_of_server(said)
         if not nonce.startswith(self._nonce) or nonce == self._nonce:
-            raise Refused("the server's SCRAM nonce is not ours continued")
+            raise ProofRefused("the server's SCRAM nonce is not ours continued")
         if not 1 <= rounds <= _MOST_ITERATIONS:
-            raise Refused(f"the server asks for {rounds} SCRAM iterations")
+            raise ProofRefused(f"the server asks for {rounds} SCRAM iterations")
         salted = hashlib.pbkdf2_hmac("sha256", self._password, salt, rounds)
         wipe(self._password)
         self._password = b""
@@ -70,42 +70,42 @@ class Scram:
 
     def check(self, server_final: bytes) -> None:
         """Raises:
-        Refused: the server does not know the password either.
+        ProofRefused: the server does not know the password either.
         """
         said = _text(server_final)
         if said.startswith("e="):
-            raise Refused(f"the server ends the SCRAM exchange: {said[2:200]}")
+            raise ProofRefused(f"the server ends the SCRAM exchange: {said[2:200]}")
         proof = b""
         with contextlib.suppress(ValueError):
             proof = b64decode(said[2:].partition(",")[0], validate=True) if said.startswith("v=") else b""
         if not self._proof or not hmac.compare_digest(proof, self._proof):
-            raise Refused("the server could not prove that it knows the password")
+            raise ProofRefused("the server could not prove that it knows the password")
 
 
 def md5(user: str, password: str, salt: bytes) -> bytes:
-    """What servers before SCRAM ask for."""
+    """The answer to servers older than SCRAM."""
     inner = hashlib.md5(password.encode() + user.encode(), usedforsecurity=False).hexdigest()
     return b"md5" + hashlib.md5(inner.encode() + salt, usedforsecurity=False).hexdigest().encode() + b"\0"
 
 
 def _text(said: bytes) -> str:
     if len(said) > _LONGEST:
-        raise Refused(f"the server says {len(said)} bytes in a SCRAM exchange")
+        raise ProofRefused(f"the server says {len(said)} bytes in a SCRAM exchange")
     return said.decode("ascii", "replace")
 
 
 def _first_of_server(said: str) -> tuple[str, bytes, int]:
-    """Nonce, salt and iterations: in this order, and whatever follows is an extension that may be ignored."""
+    """Nonce, salt and iterations: in this order; anything after them is an extension that may be ignored."""
     parts = said.split(",")
     if [part[:2] for part in parts[:3]] != ["r=", "s=", "i="]:
-        raise Refused("the server's first SCRAM message is malformed")
+        raise ProofRefused("the server's first SCRAM message is malformed")
     nonce, salt, rounds = (part[2:] for part in parts[:3])
     try:
         if len(rounds) > 9 or not rounds.isascii() or not rounds.isdecimal():
             raise ValueError(rounds)
         return nonce, b64decode(salt, validate=True), int(rounds)
     except ValueError:
-        raise Refused("the server's first SCRAM message is malformed") from None
+        raise ProofRefused("the server's first SCRAM message is malformed") from None
 
 
 def _prepared(password: str) -> bytes:

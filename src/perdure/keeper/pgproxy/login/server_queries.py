@@ -15,7 +15,7 @@ _NAME = b"perdure_own"
 _FOLDER = Path(__file__).parents[1] / "queries"
 
 
-class Failed(Exception):
+class QueryFailed(Exception):
     """The server has answered with an error; `code` is its SQLSTATE."""
 
     def __init__(self, fields: dict[str, str]) -> None:
@@ -60,17 +60,17 @@ def ask(link: socket.socket, name: str, *values: str) -> list[str | None] | None
     """The first row of the answer; None when there is none.
 
     Raises:
-        Failed: the server refuses.
+        QueryFailed: the server refuses.
         OSError: the connection broke.
     """
     link.sendall(messages(name, *values))
     row: list[str | None] | None = None
-    problem: Failed | None = None
+    problem: QueryFailed | None = None
     for kind, body in login.messages(link):
         if kind == 0x44:  # D
             row = row or row_of(body)
         elif kind == 0x45:  # E
-            problem = problem or Failed(wire.fields(body))
+            problem = problem or QueryFailed(wire.fields(body))
         elif kind == 0x5A:  # Z
             break
     if problem is not None:

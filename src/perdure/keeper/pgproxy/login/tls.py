@@ -23,10 +23,10 @@ _PROTOCOL = "postgresql"  # by ALPN
 
 
 class NotOffered(Exception):
-    """The server has no TLS."""
+    """The server does not offer TLS."""
 
 
-class Failed(Exception):
+class TlsFailed(Exception):
     """TLS cannot be had as it was asked for."""
 
 
@@ -35,7 +35,7 @@ def encrypt(link: socket.socket, options: Mapping[str, str], host: str) -> ssl.S
 
     Raises:
         NotOffered: the server says that it has no TLS.
-        Failed: the handshake, a certificate or a file of ours is not what was asked for.
+        TlsFailed: the handshake failed, or a certificate or a file of ours does not meet the options.
     """
     try:
         context = _context(options)
@@ -48,11 +48,11 @@ def encrypt(link: socket.socket, options: Mapping[str, str], host: str) -> ssl.S
         encrypted = context.wrap_socket(link, server_hostname=name)
         if direct and encrypted.selected_alpn_protocol() != _PROTOCOL:
             encrypted.close()
-            raise Failed("TLS: sslnegotiation=direct, and the server does not confirm that it speaks PostgreSQL")
+            raise TlsFailed("TLS: sslnegotiation=direct, and the server does not confirm that it speaks PostgreSQL")
     except ssl.SSLError as error:
         link.close()
         told = getattr(error, "verify_message", "") or error.reason or str(error)
-        raise Failed(f"TLS: {error.reason or 'failed'}: {told}") from None
+        raise TlsFailed(f"TLS: {error.reason or 'failed'}: {told}") from None
     except BaseException:
         link.close()
         raise
@@ -67,11 +67,11 @@ def _negotiate(link: socket.socket) -> None:
     if not answer:
         raise ConnectionError("the server closed the connection")
     if answer != b"S":
-        raise Failed("TLS: the server answers neither yes nor no when it is asked for TLS")
+        raise TlsFailed("TLS: the server answers neither yes nor no when it is asked for TLS")
 
 
 def binding_of(link: socket.socket) -> bytes:
-    """What channel binding binds to: the hash of the server's certificate; b"" when there is none (RFC 5929)."""
+    """The data for channel binding: the hash of the server's certificate; b"" if there is none (RFC 5929)."""
     if not isinstance(link, ssl.SSLSocket):
         return b""
     from cryptography import x509
@@ -97,12 +97,12 @@ def _context(options: Mapping[str, str]) -> ssl.SSLContext:
     if newest := options.get("ssl_max_protocol_version"):
         context.maximum_version = _VERSIONS[newest]
     root = options.get("sslrootcert") or _default("root.crt")
-    # As libpq: without a root certificate, `require` encrypts and trusts whoever answers; with one it does not.
+    # As in libpq: without a root certificate, `require` encrypts and trusts any server; with one it does not.
     verifies = mode.startswith("verify") or bool(root)
     context.check_hostname = mode == "verify-full"
     context.verify_mode = ssl.CERT_REQUIRED if verifies else ssl.CERT_NONE
     if not root and verifies:
-        raise Failed(f"TLS: sslmode={mode} needs a root certificate: name it as sslrootcert")
+        raise TlsFailed(f"TLS: sslmode={mode} needs a root certificate: name it as sslrootcert")
     if root == "system":
         context.load_default_certs()
     elif root:
@@ -143,4 +143,4 @@ def _load(what: str, load: Callable[[], None]) -> None:
     try:
         load()
     except (OSError, ssl.SSLError) as error:
-        raise Failed(f"TLS: the certificate {what} cannot be used: {error}") from None
+        raise TlsFailed(f"TLS: the certificate {what} cannot be used: {error}") from None

@@ -1,4 +1,4 @@
-"""The way to the server: sockets, TLS, credentials. Blocking; it is over before the first client comes.
+"""The way to the server: sockets, TLS, credentials. Blocking; it is finished before the first client arrives.
 
 The password is used here and nowhere else: a session that is logged in forgets it. Options are those of libpq, by
 the same names (options.py). A server is not trusted before it has been checked: what it says until then is bounded in
@@ -28,7 +28,7 @@ _PAUSES = (0.05, 0.1, 0.2, 0.5, 1.0)
 _NOT_YET = frozenset({"57P03", "57P01", "57P02", "53300"})  # starting, stopping, crashed a moment ago, full
 _SETTINGS = ("client_encoding", "application_name", "options")
 _CONNECT_SECONDS = 15.0
-# What a server may say before the login is over: per message, and in all.
+# The most a server may send before the login is finished: per message, and in all.
 _LONGEST_AT_LOGIN, _MOST_AT_LOGIN = 1 << 16, 1 << 20
 _PARAMETER_STATUS, _KEY, _ERROR, _READY, _DEMAND, _NOTICE = b"SKEZRN"
 
@@ -63,7 +63,7 @@ def log_in(options: Mapping[str, str]) -> Upstream:
     """
     try:
         known.check(options)
-    except known.Refused as problem:
+    except known.OptionRefused as problem:
         raise LoginFailed(str(problem), "option") from None
     began, tries = time.monotonic(), 0
     while True:
@@ -98,7 +98,9 @@ def _first_of(routes: list[dict[str, str]], options: Mapping[str, str], wanted: 
             if error.code and error.code not in ("role",):
                 raise
         except wire.Broken as error:
-            raise LoginFailed(f"{route['host']}:{route['port']} is no PostgreSQL server: {error}", "protocol") from None
+            raise LoginFailed(
+                f"{route['host']}:{route['port']} is not a PostgreSQL server: {error}", "protocol"
+            ) from None
         except OSError as error:
             problem = problem or LoginFailed(f"{route['host']}:{route['port']}: {error}")
     assert problem is not None
@@ -132,7 +134,7 @@ def _try(route: dict[str, str], options: Mapping[str, str], wanted: str) -> Upst
             continue
         except LoginFailed as error:
             problem = error
-            if error.code != "28000":  # the server may want it the other way
+            if error.code != "28000":  # the server may require the other way
                 raise
             continue
         _check_role(upstream, wanted)
@@ -156,7 +158,7 @@ def connect(route: Mapping[str, str], options: Mapping[str, str], *, encrypted: 
         return link
     try:
         return tls.encrypt(link, options, route["host"])
-    except tls.Failed as problem:
+    except tls.TlsFailed as problem:
         raise LoginFailed(str(problem), "tls") from None
 
 
@@ -282,7 +284,7 @@ def _exchange(link: socket.socket, options: Mapping[str, str], route: dict[str, 
 def _authenticate(link: socket.socket, login: authentication.Authentication, body: bytes) -> None:
     try:
         answer = login.answer(body)
-    except authentication.Refused as problem:
+    except authentication.LoginRefused as problem:
         raise LoginFailed(str(problem), problem.code) from None
     if answer is not None:
         link.sendall(wire.message(b"p", answer))
@@ -291,7 +293,7 @@ def _authenticate(link: socket.socket, login: authentication.Authentication, bod
 def messages(
     link: socket.socket, *, longest: int = wire.LONGEST_MESSAGE, until: float | None = None
 ) -> Iterator[tuple[int, bytes]]:
-    """One by one, and not a byte more than that: what comes after the login is not ours to read.
+    """One by one, and not a byte more: the session reads everything after the login.
 
     Raises:
         Broken: a message is longer than `longest`, or shorter than any.

@@ -1,4 +1,4 @@
-"""Which call a statement belongs to, said by the client ahead of it, and answers in the server's place. Pure.
+"""The call that a statement belongs to, announced by the client, and answers in the server's place. Pure.
 
 A client that works for a durable function says before a statement, on the same connection, in a message that no
 server knows:
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 from perdure.keeper.pgproxy.protocol import wire
 from perdure.keeper.pgproxy.protocol.outcome import Outcome
-from perdure.keeper.session import LONGEST_ANSWER, Call, Ledger, Noted
+from perdure.keeper.session import LONGEST_ANSWER, Ledger, Noted, StatementCall
 
 KIND = 0x7E  # ~
 _QUERY, _PARSE, _BIND, _DESCRIBE, _EXECUTE, _CLOSE = b"QPBDEC"
@@ -32,9 +32,9 @@ FENCED = "connect to the session again to take it over"
 
 @dataclass(slots=True)
 class Asked:
-    """What a client has said about its next statement."""
+    """A client's announcement of its next statement."""
 
-    call: Call | None = None
+    call: StatementCall | None = None
     given: bytes | None = None
     undone: str = ""
     gathered: bytearray = field(default_factory=bytearray)
@@ -45,7 +45,7 @@ class Asked:
         what, told = message[5:6], message[6:]
         try:
             if what == b"N":
-                return cls(Call.of(told))
+                return cls(StatementCall.of(told))
             if what == b"G":
                 return cls(given=told)
             if what == b"U":
@@ -59,7 +59,7 @@ class Asked:
             self.gathered += data
 
 
-def note(call: Call) -> bytes:
+def note(call: StatementCall) -> bytes:
     return wire.message(b"~", b"N" + call.told())
 
 
@@ -95,7 +95,7 @@ def kept(answer: bytes | bytearray) -> bytes | None:
 
 
 def answered(batch: bytes, answer: bytes, status: bytes) -> bytes:
-    """A kept answer to this batch, as the server would have given it."""
+    """A stored answer to this batch, as the server would have sent it."""
     said, out = list(wire.Frames().feed(answer)), bytearray()
     rows = [message for kind, message in said if kind == _ROWS]
     rest = b"".join(message for kind, message in said if kind != _ROWS)
@@ -115,20 +115,20 @@ def answered(batch: bytes, answer: bytes, status: bytes) -> bytes:
     return bytes(out) + wire.ready(status)
 
 
-def answer_of(known: Noted, call: Call) -> bytes:
-    """What a call that was made before is answered with."""
+def answer_of(known: Noted, call: StatementCall) -> bytes:
+    """The answer to a call that was made before."""
     if known.call.digest != call.digest:
         text = f"at this place of the task the statement was {known.call.text!r}"
         return wire.complaint(b"E", "ERROR", ANOTHER, text, known.call.text)
     if known.is_uncertain:
-        return wire.complaint(b"E", "ERROR", UNCERTAIN, "nobody can say whether this statement was carried out")
+        return wire.complaint(b"E", "ERROR", UNCERTAIN, "it is not known whether this statement was carried out")
     if known.answer is None:
         return wire.complaint(b"E", "ERROR", NOT_KEPT, "this statement was carried out, and its answer was not kept")
     return known.answer
 
 
 def known_answer(ledger: Ledger, asked: Asked) -> bytes | None:
-    """What a statement came to before; None when it is new, and goes out now."""
+    """The earlier result of a statement; None if it is new, and is sent now."""
     if asked.given is not None:
         return asked.given
     if asked.call is None:

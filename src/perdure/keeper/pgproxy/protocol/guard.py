@@ -1,11 +1,12 @@
-"""Which statements of a foreign driver would end what was begun before it came. Pure.
+"""Find the statements by which a driver would end a transaction that was open before it connected. Pure.
 
-Drivers and their pools roll back, reset and discard on their own account. Inside a kept transaction that would throw
-work away that is not theirs, so it is refused (session.py); COMMIT is let through.
+Drivers and their pools roll back, reset and discard by themselves. Inside a kept transaction that would throw away
+work that is not theirs, so it is refused (session.py). COMMIT is let through.
 
 A statement is read as the server reads it: token by token, so that comments, quotes and several statements in one
-query hide nothing and betray nothing. A client may roll back to savepoints of its own. Statements that were parsed
-under a name are judged again when they are bound and executed, as the transaction may have changed in between.
+query neither hide such a statement nor look like one. A client may roll back to savepoints of its own. Statements
+that were parsed under a name are judged again when they are bound and executed, as the transaction may have changed in
+between.
 """
 
 from __future__ import annotations
@@ -23,13 +24,13 @@ _MOST_NAMES = 10_000  # of savepoints, statements and portals of one client
 
 _UNLOCKS = "pg_advisory_unlock_all"
 _RESETS = frozenset({"all", "role", "session"})  # session: RESET SESSION AUTHORIZATION
-# Encodings in which a byte of a character may look like a backslash: what is quoted cannot be told from its bytes.
+# Encodings in which a byte of a character can look like a backslash: quotes cannot be recognized by bytes.
 _UNCLEAR = frozenset({"SJIS", "SHIFT_JIS_2004", "BIG5", "GBK", "UHC", "GB18030", "JOHAB"})
 _SUSPICIOUS = re.compile(rb"ROLLBACK|ABORT|DISCARD|RESET|CLOSE|UNLISTEN|PREPARE|unlock_all", re.IGNORECASE)
 
 
 class Guard:
-    """What one client has named, and whether what it says would end foreign work."""
+    """The names one client has used, and whether its messages would end foreign work."""
 
     def __init__(self) -> None:
         self._savepoints: set[str] = set()
@@ -177,7 +178,7 @@ _TOKEN = re.compile(
 _COMMENT_EDGE = re.compile(rb"/\*|\*/")
 _PLAIN = re.compile(rb"[^']*(?:''[^']*)*")
 _WITH_BACKSLASHES = re.compile(rb"[^'\\]*(?:(?:\\.|'')[^'\\]*)*", re.DOTALL)
-# A string goes on after white space with a line break in it, by the rules it began with.
+# A string continues after white space with a line break in it, by the rules it began with.
 _CONTINUED = re.compile(rb"'[ \t\f\v]*(?:--[^\r\n]*)?[\r\n](?:[ \t\n\r\f\v]|--[^\r\n]*[\r\n])*'")
 
 

@@ -13,7 +13,7 @@ class Names:
     def __init__(self) -> None:
         self.statements: set[bytes] = set()
         self.portals: set[bytes] = set()
-        self._endings: dict[bytes, str] = {}  # by name of a statement: what it may do to the transaction
+        self._endings: dict[bytes, str] = {}  # by name of a statement: its possible effect on the transaction
 
     def __len__(self) -> int:
         return len(self.statements) + len(self.portals)
@@ -28,7 +28,7 @@ class Names:
         return sql
 
     def bind(self, message: bytes) -> str:
-        """A portal is made of a statement; what that may do to the transaction."""
+        """A portal is made of a statement; returns that one's possible effect on the transaction."""
         name, at = wire.text(message, 5)
         if name:
             self.portals.add(name)

@@ -1,4 +1,4 @@
-"""How a statement ended, for whoever was not there to see it. Pure."""
+"""How a statement ended, for clients that were not there to see it. Pure."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ TRANSACTION = {b"I": "none", b"T": "open", b"E": "failed"}
 
 @dataclass(slots=True)
 class Outcome:
-    """What is known of a statement, or of a batch of them, by its last command."""
+    """The known outcome of a statement, or of a batch of them, by its last command."""
 
     state: str = "done"  # done, never sent, undone (rolled back with its transaction), or uncertain
     statement: str = ""  # its beginning
     tag: str | None = None  # INSERT 0 3, COMMIT, …
     error: dict[str, str] = field(default_factory=dict)  # code, message
     transaction: str = "none"  # none, open or failed, afterwards
-    handed_over: bool = False  # to a client that was there; whether it read it, nobody knows
+    handed_over: bool = False  # to a client that was there; whether it read it is unknown
 
     def failed(self, fields: dict[str, str]) -> None:
         self.error = {"code": fields.get("C", "")[:10], "message": fields.get("M", "")[:_LONGEST_TEXT]}

@@ -1,8 +1,8 @@
 """Find the end of what a dead proxy has half read. Pure.
 
-A proxy that died may have read half of a message; whoever takes its connection over does not know where the next
-one begins. So it asks for something whose answer nobody could have sent before: a random sequence of Close and
-Sync, to which a server says CloseComplete and ReadyForQuery, in that order. All before that answer is the past.
+A proxy that died may have read half of a message, so its successor does not know where the next one begins. It asks for
+something whose answer was never sent before: a random sequence of Close and Sync, to which a server sends CloseComplete
+and ReadyForQuery, in that order. Everything before that answer is the past.
 
 Close and Sync are answered in every state of a transaction and change nothing in it. A Sync ends an unfinished
 batch and with it an implicit transaction, which must not be committed for a client that never asked: see `ask`.
@@ -23,9 +23,9 @@ POISON = "perdure: the client died before it asked for this"
 
 
 def ask(bits: Sequence[bool], *, implicit: bool) -> bytes:
-    """What is sent: an end to any COPY, an end to any batch, then the sequence.
+    """The bytes to send: an end to any COPY, an end to any batch, then the sequence.
 
-    `implicit`: a batch may be open outside a transaction block. It is made to fail, for a Sync would commit it.
+    `implicit`: a batch may be open outside a transaction block. It is made to fail, because a Sync would commit it.
     """
     poison = wire.message(b"P", b"\0" + POISON.encode() + b"\0\0\0") if implicit else b""
     sequence = b"".join((wire.close_portal(b"perdure") if bit else b"") + wire.SYNC for bit in bits)
@@ -33,7 +33,7 @@ def ask(bits: Sequence[bool], *, implicit: bool) -> bytes:
     return wire.copy_fail("the client died") + poison + wire.SYNC + sequence
 
 
-class Answer:
+class ResyncAnswer:
     """Waits for the answer; `past` is what came before it, `status` the transaction's, once `is_found`."""
 
     def __init__(self, bits: Sequence[bool]) -> None:
@@ -50,7 +50,7 @@ class Answer:
         return bytes(self._seen)
 
     def feed(self, data: bytes) -> bool:
-        """Whether the answer has come; what comes after it is `rest`."""
+        """Whether the answer has arrived; the bytes after it are `rest`."""
         self._seen += data
         for status, answer in self._answers.items():
             at = self._seen.find(answer)

@@ -1,7 +1,7 @@
-"""Which statements may end a transaction. Pure, and on the safe side.
+"""Recognize statements that can end a transaction. Pure, and on the safe side.
 
-Seen too often, a statement costs one question more; missed, the outcome of a COMMIT could not be asked for later. So
-the words count wherever they stand, also in a comment or in a text.
+A false alarm costs one question more; a missed one means that the outcome of a COMMIT cannot be asked for later. So the
+words count anywhere, also in a comment or in a text.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ROLLBACK = re.compile(_BEFORE + rb"(?:ROLLBACK|ABORT)" + _TAIL, re.IGNORECASE)
 
 
 def ending_of(sql: bytes) -> str:
-    """What a statement, or several, may do to the transaction: one of the words above."""
+    """The possible effect of a statement, or of several, on the transaction: one of the words above."""
     if _WORDS.search(sql) is None:
         return NONE
     if _COMMIT.fullmatch(sql) or _PREPARE.fullmatch(sql):

@@ -17,7 +17,7 @@ LONGEST_STARTUP = 10_000  # as the server's own limit
 LONGEST_MESSAGE = 0x4000_0000  # 1 GiB, as the server's own limit
 # A server ends the session of a client that sends other messages, or longer ones of the kinds that carry only names.
 _FROM_CLIENTS, _SHORT, _LONGEST_SHORT = frozenset(b"QPBDECSHFdcfX"), frozenset(b"DECSHcfX"), 10_000
-# What a server says is kept until it is whole, but for rows and the like; an error may carry a long text.
+# A server's message is kept until it is complete, except rows and the like; an error can carry a long text.
 _LONGEST_TOLD, _LONGEST_FACT = 16 << 20, 30_000
 _MAY_BE_LONG = frozenset(b"EN")
 MOST_PARAMETERS, _MOST_OF_PARAMETERS = 200, 1 << 16
@@ -28,7 +28,7 @@ TERMINATE = b"X\0\0\0\4"
 
 
 class Broken(Exception):
-    """Bytes that are no message; who sent them cannot be understood any more."""
+    """Bytes that are not a message; their sender cannot be understood any more."""
 
 
 class Startup(NamedTuple):
@@ -96,7 +96,7 @@ def text(body: bytes, at: int = 0) -> tuple[bytes, int]:
 
 
 def number(body: bytes | bytearray, at: int = 0) -> int:
-    """The unsigned number of four bytes that stands there.
+    """The unsigned number of four bytes at this place.
 
     Raises:
         Broken: the message ends before it.
@@ -107,7 +107,7 @@ def number(body: bytes | bytearray, at: int = 0) -> int:
 
 
 def check_from_client(kind: int, size: int) -> None:
-    """Stop what would make a server end the whole session, whoever else needs it.
+    """Refuse messages that would make a server end the whole session.
 
     Raises:
         Broken: no client sends this.
@@ -165,7 +165,7 @@ def read_startup(data: bytes | bytearray) -> Startup | None:
         return None
     size, code = struct.unpack_from("!II", data)
     if not 8 <= size <= LONGEST_STARTUP:
-        raise Broken("this is no PostgreSQL client")
+        raise Broken("this is not a PostgreSQL client")
     if len(data) < size:
         return None
     body = bytes(data[8:size])
@@ -200,7 +200,7 @@ class Frames:
         """Each whole message, its kind beside it.
 
         Raises:
-            Broken: the bytes are no messages.
+            Broken: the bytes are not messages.
         """
         self._rest += data
         rest, at, end = self._rest, 0, len(self._rest)
@@ -220,7 +220,7 @@ class Frames:
 
     @property
     def is_between(self) -> bool:
-        """Whether no message is half there."""
+        """Whether no message is incomplete."""
         return not self._rest
 
     def rest(self) -> bytes:

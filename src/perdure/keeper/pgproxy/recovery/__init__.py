@@ -1,4 +1,4 @@
-"""What outlives the proxy's process, and how the next process takes the session up or finds out what became of it."""
+"""The traces that outlive the proxy, and how the next process takes the session up or finds its outcome."""
 
 from perdure._ground.lazy_door import lazy_door
 
@@ -11,7 +11,7 @@ __getattr__ = lazy_door(
         "postmortem": ("Finding", "examine", "server_of"),
         "session_rebuild": ("Differs", "rebuild"),
         "trace": ("NAME", "Server", "Trace"),
-        "witness": ("ONLY_NUMBER", "Witness"),
+        "witness": ("ONLY_NUMBER", "CommitWitness"),
     },
     modules=("postmortem",),
 )

@@ -1,4 +1,4 @@
-"""What outlives the proxy's process, and how the next process takes the session up or finds out what became of it.
+"""The traces that outlive the proxy, and how the next process takes the session up or finds its outcome.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """
@@ -9,7 +9,7 @@ from perdure.keeper.pgproxy.recovery.parking import Parking, parking_of
 from perdure.keeper.pgproxy.recovery.postmortem import Finding, examine, server_of
 from perdure.keeper.pgproxy.recovery.session_rebuild import Differs, rebuild
 from perdure.keeper.pgproxy.recovery.trace import NAME, Server, Trace
-from perdure.keeper.pgproxy.recovery.witness import ONLY_NUMBER, Witness
+from perdure.keeper.pgproxy.recovery.witness import ONLY_NUMBER, CommitWitness
 from perdure.keeper.pgproxy.recovery import postmortem
 __all__ = [
     "Adopted",
@@ -32,6 +32,6 @@ __all__ = [
     "Server",
     "Trace",
     "ONLY_NUMBER",
-    "Witness",
+    "CommitWitness",
     "postmortem",
 ]

@@ -1,7 +1,7 @@
 """Take over the connection of a proxy that has died.
 
-What it had half sent or half read is brought to an end first, so that the next client finds the session quiet, in
-the state the server says it is in. What cannot be brought to a sure end is closed, which makes the server roll back.
+Anything half sent or half read is finished first, so that the next client finds the session quiet, in the state that
+the server reports. A connection that cannot be finished safely is closed, which makes the server roll back.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from perdure.keeper.pgproxy.protocol import TRANSACTION, Names, Outcome, calls, 
 from perdure.keeper.pgproxy.recovery.notebook import IDLE, LARGE, SENDING, Notebook
 from perdure.keeper.pgproxy.recovery.parking import Parking
 from perdure.keeper.pgproxy.recovery.witness import ONLY_NUMBER
-from perdure.keeper.pgproxy.session import Blocks, Recipe, RecordingSession, Session
+from perdure.keeper.pgproxy.session import Blocks, RecordingSession, Session, SessionRecipe
 from perdure.keeper.session import UNCERTAIN, Ledger
 
 
@@ -144,7 +144,7 @@ def _session(status: bytes, parameters: dict[str, str], page: Notebook | None, p
     if page is None:
         return Session(status, parameters)
     facts = page.read()
-    recipe = Recipe.of(facts) if facts else Recipe()
+    recipe = SessionRecipe.of(facts) if facts else SessionRecipe()
     if status == b"I":
         recipe.spoil("")
     elif phase != IDLE:
@@ -152,10 +152,10 @@ def _session(status: bytes, parameters: dict[str, str], page: Notebook | None, p
     return RecordingSession(status, parameters, recipe)
 
 
-def _resync(link: socket.socket, *, implicit: bool) -> resync.Answer:
+def _resync(link: socket.socket, *, implicit: bool) -> resync.ResyncAnswer:
     noise = int.from_bytes(os.urandom(resync.BITS // 8))
     bits = [bool(noise >> number & 1) for number in range(resync.BITS)]
-    answer = resync.Answer(bits)
+    answer = resync.ResyncAnswer(bits)
     # A statement may run for hours and is waited for; only a broken connection ends this.
     link.setblocking(True)
     link.settimeout(None)
@@ -169,8 +169,8 @@ def _resync(link: socket.socket, *, implicit: bool) -> resync.Answer:
             return answer
 
 
-def _outcome(phase: int, answer: resync.Answer, before: bytes) -> Outcome:
-    """What became of the statement that was under way, as far as anybody can know."""
+def _outcome(phase: int, answer: resync.ResyncAnswer, before: bytes) -> Outcome:
+    """The outcome of the statement that was under way, as far as it can be known."""
     tag, error = resync.tail(answer.past)
     outcome = Outcome(transaction=TRANSACTION[answer.status], tag=tag or None)
     if error and resync.POISON not in error.get("M", ""):

@@ -5,7 +5,7 @@ what a dead proxy was about to do:
 
     IDLE      the server has said that it is ready; nothing is on its way
     SENDING   a batch is being handed to the kernel, in one piece or not at all: the server has all of it or nothing
-    LARGE     one that may go in several pieces: the server may have a part of it, which nobody can complete
+    LARGE     one that may go in several pieces: the server may have a part of it, and the rest cannot be sent
     SENT      the server has all of it; its answer may be read in part
 
 The other facts are JSON, written beside the last ones and then switched to, so that they are never half there.
@@ -57,7 +57,7 @@ class Notebook:
 
     @classmethod
     def in_file(cls, path: str) -> Notebook:
-        """One that can be found again by its path; readable by nobody else."""
+        """One that can be found again by its path; readable only by its owner."""
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         os.ftruncate(fd, _SIZE)
         if hasattr(os, "posix_fallocate"):
@@ -74,7 +74,7 @@ class Notebook:
 
     @property
     def unsynced(self) -> bool:
-        """Whether messages were sent that no Sync has followed yet."""
+        """Whether messages were sent without a Sync after them."""
         return bool(self._map[_UNSYNCED])
 
     @unsynced.setter
@@ -83,7 +83,7 @@ class Notebook:
 
     @property
     def taken(self) -> bool:
-        """Whether a part of the answer that is on its way was taken out of the socket already."""
+        """Whether a part of the answer under way was already taken out of the socket."""
         return bool(self._map[_TAKEN])
 
     @taken.setter

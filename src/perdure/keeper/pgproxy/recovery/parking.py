@@ -1,9 +1,9 @@
 """Descriptors that outlive the proxy, in another process.
 
-`Parking` is what the proxy needs of whoever holds them: the keeper's anchor, or `python -m …parking` for a proxy
-that stands alone. A parked descriptor is the same open connection; it stays open when the proxy is killed.
+`Parking` is the interface to the process that holds them: the keeper's anchor, or `python -m …parking` for a proxy
+without a keeper. A parked descriptor is the same open connection; it stays open when the proxy is killed.
 
-The messages of the stand-alone one: four bytes of length, JSON, and at most one descriptor beside it.
+The messages of the separate process: four bytes of length, JSON, and at most one descriptor beside it.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class KeeperParking:
 
 
 def parking_of(config: Mapping[str, Any]) -> Parking:
-    """Where a process that was configured so parks its descriptors."""
+    """The parking place in a process's configuration."""
     if config.get("channel"):
         return KeeperParking(config["channel"])
     return SocketParking(config["parking"]) if config.get("parking") else Nowhere()
@@ -120,7 +120,7 @@ def send(link: socket.socket, what: dict[str, Any], fd: int | None = None) -> No
 
 
 def receive(link: socket.socket) -> tuple[dict[str, Any], int | None] | None:
-    """A message and its descriptor; None at the end, or when it is no message."""
+    """A message and its descriptor; None at the end, or if it is not a message."""
     head, beside, _, _ = link.recvmsg(4, socket.CMSG_SPACE(4))
     fds = array.array("i")
     for level, kind, data in beside:
@@ -160,7 +160,7 @@ def _close(fds: array.array[int]) -> None:
         os.close(fd)
 
 
-# ── the stand-alone process ──────────────────────────────────────────────────────────────────────
+# ── the separate process ─────────────────────────────────────────────────────────────────────────
 
 
 def serve(listener: socket.socket) -> None:

@@ -1,10 +1,11 @@
 """Find out what became of a session that is lost, before it is called so.
 
-Its backend is ended, or seen to be gone: what is called lost holds no lock any more. Then the server is asked how the
-transaction ended whose COMMIT was under way. What the server cannot say is uncertain: it is told, and never built anew.
+Its backend is ended, or seen to be gone: a session called lost must hold no lock. Then the server is asked how the
+transaction ended whose COMMIT was under way. If the server cannot say, the outcome is uncertain: that is reported, and
+the transaction is never built anew.
 
-A transaction's number is only believed on the server that gave it out. After a crash a number may be given out again:
-then "aborted" still holds, as the first to have it did not commit, and "committed" may be another's.
+A transaction's number is only trusted on the server that assigned it. After a crash a number can be assigned again:
+then "aborted" still holds, because its first owner did not commit, and "committed" can be another one's.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from perdure.keeper.pgproxy.login import upstream as login
 from perdure.keeper.pgproxy.protocol import Outcome, wire
 from perdure.keeper.pgproxy.protocol import transaction_ends as endings
 from perdure.keeper.pgproxy.recovery.trace import UNDER_WAY, Left, Server
-from perdure.keeper.pgproxy.session import Blocks, Recipe
+from perdure.keeper.pgproxy.session import Blocks, SessionRecipe
 from perdure.keeper.session import COMMITTED, ROLLED_BACK, UNCERTAIN
 
 PREPARED = "prepared"
@@ -32,7 +33,7 @@ _IN_THE_FUTURE = "22023"
 
 @dataclass
 class Finding:
-    """What became of a lost session."""
+    """The outcome of a lost session."""
 
     transaction: str  # committed, rolled back, prepared, uncertain; empty when none was open
     why: str = ""  # it is uncertain
@@ -41,11 +42,11 @@ class Finding:
     blocks: dict[str, Any] = field(default_factory=dict)
 
     def facts(self) -> dict[str, Any]:
-        """For whoever opens the session."""
+        """For the next client that opens the session."""
         told = {"transaction": self.transaction, "why": self.why, "backend": self.backend}
         return {**told, "outcome": self.outcome.facts() if self.outcome else None}
 
-    def amend(self, recipe: Recipe | None, left: Left) -> None:
+    def amend(self, recipe: SessionRecipe | None, left: Left) -> None:
         """Leave out of a recipe what must not be applied again."""
         if recipe is None:
             return
@@ -61,10 +62,10 @@ class Finding:
 
 
 def server_of(upstream: Upstream) -> Server:
-    """Who serves this connection, as far as the server says."""
+    """The server of this connection, as far as it tells."""
     try:
         row = questions.ask(upstream.socket, "server")
-    except questions.Failed:
+    except questions.QueryFailed:
         return Server()
     pid, since, system, timeline, counters, _ = row or [None] * 6
     backend = int(pid or 0)
@@ -101,9 +102,9 @@ def examine(options: dict[str, str], left: Left) -> Finding:
 
 
 def outcome_of_commit(options: dict[str, str], note: dict[str, Any], *, is_over: bool) -> tuple[str, str]:
-    """How a COMMIT ended of which nothing is left but its note: committed, rolled back or uncertain, and why that.
+    """How a COMMIT ended of which only the note is left: committed, rolled back or uncertain, and the reason.
 
-    `is_over`: nobody works on that connection any more, so what is left of it may be ended.
+    `is_over`: that connection is no longer used, so the rest of it may be ended.
 
     Raises:
         LoginFailed: the server refuses us, or stays away.
@@ -142,7 +143,7 @@ def _end_backend(link: socket.socket, left: Left, here: Server) -> str:
             if row[0] == "active" and left.is_one_statement:
                 left.transaction = row[1] or ""
             return _terminate(link, who)
-    except questions.Failed as problem:
+    except questions.QueryFailed as problem:
         return f"the server does not tell: {problem}"
     return ""
 
@@ -158,7 +159,7 @@ def _terminate(link: socket.socket, who: tuple[str, str]) -> str:
 
 
 def _ask_outcome(link: socket.socket, left: Left, here: Server) -> tuple[str, str]:
-    """How the noted transaction ended, in the server's word; else why it cannot be asked."""
+    """How the noted transaction ended, in the server's word; otherwise why it cannot be asked."""
     of = left.server
     if not left.transaction:
         return "", "" if left.is_asked else "it had no number yet that could be asked for"
@@ -166,7 +167,7 @@ def _ask_outcome(link: socket.socket, left: Left, here: Server) -> tuple[str, st
         return "", "another server answers, or another has taken over"
     try:
         row = questions.ask(link, "outcome", left.transaction)
-    except questions.Failed as problem:
+    except questions.QueryFailed as problem:
         if problem.code == _IN_THE_FUTURE:  # given out, and lost in a crash before anything of it was kept
             return "aborted", ""
         return "", f"the server does not tell: {problem}"
@@ -184,7 +185,7 @@ def _ask_outcome(link: socket.socket, left: Left, here: Server) -> tuple[str, st
 
 
 def judge(left: Left, said: str, why: str, backend: str) -> Finding:
-    """What became of it, from what was left and what the server said."""
+    """The outcome of the session, by its trace and the server's answers."""
     finding = Finding(_transaction(left, said, why), why, backend)
     if backend and finding.transaction == ROLLED_BACK and not said:
         finding.why = backend

@@ -1,8 +1,8 @@
 """Build a lost session anew from its recipe: all of it, or nothing.
 
-First what shaped the session, then the statements of the transaction that was open, in a new one. Each must come to
-what it came to before: the same commands, as many rows, and the same ones where rows were read. If one does not, the
-base has changed since, and what was decided on it may be wrong: it is rolled back and refused.
+First the statements that shaped the session, then those of its open transaction, in a new one. Each must have its
+former result: the same commands, as many rows, and the same ones where rows were read. If one differs, the database has
+changed since, and decisions based on it may be wrong: it is rolled back and refused.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from hashlib import blake2b
 
 from perdure.keeper.pgproxy.login import upstream as login
 from perdure.keeper.pgproxy.protocol import wire
-from perdure.keeper.pgproxy.session import Entry, Recipe
+from perdure.keeper.pgproxy.session import Entry, SessionRecipe
 
 
 class Differs(Exception):
     """The transaction cannot be built anew, and why; nothing of it is left."""
 
 
-def rebuild(link: socket.socket, recipe: Recipe, parameters: dict[str, str]) -> bytes:
+def rebuild(link: socket.socket, recipe: SessionRecipe, parameters: dict[str, str]) -> bytes:
     """Apply the recipe on a fresh connection; the transaction's status then. `parameters` are kept up to date.
 
     Raises:

@@ -1,8 +1,8 @@
-"""What a session leaves behind when all that held it has died: a small file in its folder.
+"""The trace a session leaves after all its holders have died: a small file in its folder.
 
-It says which backend served it, which blocks of a durable function were open, and what was under way: written before
-a batch goes out, and marked as answered when the server is ready again. Whoever opens the session next asks the
-server what became of that (postmortem.py). One byte is the state, the rest is JSON in two places of which one counts.
+It names the backend, the open blocks of a durable function, and the batch under way: written before a batch is sent,
+and marked as answered when the server is ready again. The next opener of the session asks the server about that batch
+(postmortem.py). One byte is the state, the rest is JSON in two places of which one counts.
 
     0        nothing was ever begun
     I T E    at rest: in no transaction, in one, in a failed one
@@ -32,7 +32,7 @@ _SLOT = Struct("<II")  # length, checksum
 _STATE, _TURN, _FIRST = 0, 1, 64
 _SIZE = _FIRST + 2 * _PAGE
 UNDER_WAY, HAS_COMMITTED = b"W", b"C"
-# Others may commit several times (CALL, DO), or cannot be in a transaction at all.
+# Others can commit several times (CALL, DO), or cannot be in a transaction at all.
 _ONE = re.compile(r"\s*(?:INSERT|UPDATE|DELETE|MERGE|WITH|SELECT|COPY)\b[^;]*;?\s*$", re.IGNORECASE)
 
 
@@ -45,22 +45,22 @@ class Server:
     system: str = ""
     timeline: str = ""
     counters: str = ""  # since when the server counts: anew after each crash
-    is_pooled: bool = False  # something stands between us, and the backend may serve others after us
+    is_pooled: bool = False  # a pooler is in between, and the backend may serve others after us
     tells: bool = False  # the number of a transaction can be asked for
 
 
 @dataclass
 class Left:
-    """What is known of a session that has ended. `before` is the transaction's status before the last batch."""
+    """The known facts of an ended session. `before` is the transaction's status before the last batch."""
 
     state: str  # as in the file
     server: Server
     before: str = "I"
     statement: str = ""
-    ending: str = endings.NONE  # what the batch may do to the transaction
+    ending: str = endings.NONE  # the batch's possible effect on the transaction
     is_asked: bool = False  # for the number of its transaction: an empty one then means that nothing was written
     transaction: str = ""  # its number
-    batches: int = 1  # that were sent without waiting for the answer to the one before
+    batches: int = 1  # sent without waiting for the previous answer
     rests: int = 0  # how many batches had been answered before
     blocks: dict[str, Any] = field(default_factory=dict)
 
@@ -84,7 +84,7 @@ class Left:
 
     @property
     def is_one_statement(self) -> bool:
-        """Whether all of it is one transaction, by itself: seen while it runs, its number tells its outcome."""
+        """Whether it is a transaction by itself: seen while it runs, its number tells its outcome."""
         is_alone = self.before == "I" and self.batches == 1 and self.ending == endings.NONE
         is_whole = len(self.statement) < LONGEST_STATEMENT
         return self.is_under_way and is_alone and is_whole and _ONE.match(self.statement) is not None
@@ -127,7 +127,7 @@ class Trace:
         self._map[_STATE] = state[0]
 
     def read(self) -> Left | None:
-        """What was left; None when there is nothing, or nothing that can be read."""
+        """The facts left; None if there are none, or none that can be read."""
         state = chr(self._map[_STATE])
         if state not in "ITECW":
             return None

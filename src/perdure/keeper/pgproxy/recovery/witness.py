@@ -1,10 +1,9 @@
-"""Sees to it that the outcome of a COMMIT can be asked for later: its number is noted before it goes out.
+"""Note the number of a transaction before its COMMIT is sent, so that its outcome can be asked for later.
 
 Before a batch that may end a transaction, and only if nothing else is under way, the server is asked for the number of
-that transaction. The answer is heard here and not by the session. A client may have it asked before, to note it in a
-place of its own. Then the batch is noted in the session's trace, with
-the number, and sent. A batch that is sent behind another one without waiting is noted without: if its answer is
-lost, its outcome is uncertain.
+that transaction. The session does not see that answer. A client can ask for the number earlier, to note it in a place
+of its own. Then the batch is noted in the session's trace with the number, and sent. A batch that is sent behind
+another one, without waiting for it, is noted without a number: if its answer is lost, its outcome is uncertain.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ ONLY_NUMBER = "-"  # what is asked when no statement waits for the number
 _HEARD_HERE = frozenset(b"1DCE23sZ")
 
 
-class Witness:
+class CommitWitness:
     def __init__(self, trace: Trace, server: Server) -> None:
         self._trace, self.server = trace, server
         self.rests = 0
@@ -33,12 +32,12 @@ class Witness:
         self._frames = wire.Frames()
 
     def must_ask(self, session: Session, *, is_idle: bool) -> bool:
-        """Whether the number of the transaction is needed before what waits is sent."""
+        """Whether the number of the transaction is needed before the waiting batch is sent."""
         may_commit = session.ending in (endings.COMMIT, endings.MIXED) and session.status == b"T"
         return may_commit and is_idle and self._can_ask(session)
 
     def may_ask(self, session: Session) -> bool:
-        """Whether the number of the open transaction can be asked for by itself."""
+        """Whether the number of the open transaction can be asked for separately."""
         return session.status == b"T" and session.is_quiet and not session.to_server and self._can_ask(session)
 
     def _can_ask(self, session: Session) -> bool:
@@ -49,7 +48,7 @@ class Witness:
         return questions.messages("transaction")
 
     def hear(self, data: bytes) -> bytes:
-        """Take the answer out of what the server says; what else it says is the session's."""
+        """Take our answer out of the server's messages; the rest belongs to the session."""
         others = bytearray()
         for kind, message in self._frames.feed(data):
             if not self.is_asking or kind not in _HEARD_HERE or _is_fatal(kind, message):

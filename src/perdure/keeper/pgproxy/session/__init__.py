@@ -1,4 +1,4 @@
-"""What goes to the server, what goes to the client, and what is kept of a session."""
+"""The bytes to the server and to the client, and the parts of a session that are kept."""
 
 from perdure._ground.lazy_door import lazy_door
 
@@ -6,8 +6,8 @@ __getattr__ = lazy_door(
     __name__,
     {
         "blocks": ("Blocks",),
-        "recipe": ("Entry", "Recipe"),
-        "recording": ("RecordingSession",),
+        "recipe": ("Entry", "SessionRecipe"),
+        "recording_session": ("RecordingSession",),
         "session": ("Session",),
     },
 )

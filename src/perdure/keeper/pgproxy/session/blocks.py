@@ -46,7 +46,7 @@ class Blocks:
         return True
 
     def enter(self, line: str, block: str) -> None:
-        """A transaction was begun by a call; that of a numbered block is known already."""
+        """A call began a transaction; that of a numbered block is known already."""
         if block.isdecimal():
             self._enter_outer(line, int(block))
             return

@@ -1,4 +1,4 @@
-"""One question to the server and its answer, up to ReadyForQuery."""
+"""One batch sent to the server and its answer, up to ReadyForQuery."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ ENDING = -1  # a cycle of ours that also ends what a dead client had begun
 
 @dataclass(slots=True)
 class Cycle:
-    """What leads to one ReadyForQuery."""
+    """Everything that leads to one ReadyForQuery."""
 
     client: int
     kind: str  # query or sync; "copy" while its Sync is lost in a COPY
     outcome: Outcome
-    entry: Any = None  # for recording.py
+    entry: Any = None  # for recording_session.py
     asked: calls.Asked | None = None  # the call it belongs to

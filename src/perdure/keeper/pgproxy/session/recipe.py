@@ -1,8 +1,8 @@
-"""What it takes to build a session anew: the statements that shaped it, and those of its open transaction. Pure.
+"""The recipe to build a session anew: the statements that shaped it, and those of its open transaction. Pure.
 
-Kept in memory only, as it holds what users write. A statement is kept as the very bytes its client sent, with what
-came of it: tags, a digest of its rows, the transaction's status. Built anew it must come to the same, or the base has
-changed and nothing is built.
+Kept in memory only, because it contains users' data. A statement is kept as the exact bytes its client sent, with its
+result: tags, a digest of its rows, the transaction's status. Built anew it must have the same result; if not, the
+database has changed and nothing is built.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _text(data: bytes) -> str:
     return b64encode(data).decode()
 
 
-class Recipe:
+class SessionRecipe:
     def __init__(self) -> None:
         self.shaping: list[Entry] = []
         self.open: list[Entry] = []  # of the open transaction
@@ -77,7 +77,7 @@ class Recipe:
         self._keep_small()
 
     def committed(self) -> None:
-        """The open transaction was: what it made of the session stays, the rest is not to be applied again."""
+        """The open transaction was committed: its changes to the session stay, the rest must not be applied again."""
         self.shaping += [other for other in self.open if other.shapes]
         self.open, self.spoiled = [], ""
 
@@ -104,7 +104,7 @@ class Recipe:
         }
 
     @classmethod
-    def of(cls, facts: dict[str, Any]) -> Recipe:
+    def of(cls, facts: dict[str, Any]) -> SessionRecipe:
         recipe = cls()
         recipe.shaping = [Entry.of(entry) for entry in facts["shaping"]]
         recipe.open = [Entry.of(entry) for entry in facts["open"]]

@@ -1,17 +1,17 @@
 """What a kept session lets through, what it keeps, and what it does when a client dies. Pure: bytes in, bytes out.
 
-The rules, each of which somebody would lose data without:
+The rules; breaking any of them would lose data:
 
 - A client's messages go upstream in whole batches, up to a Query, Sync or Flush. Half a batch of a dead client is
   dropped and never ran.
-- A statement that was sent runs to its end, client or not. Its outcome is kept; its rows go to nobody.
+- A statement that was sent runs to its end, client or not. Its outcome is kept; its rows are dropped.
 - A batch that ended in a Flush may still hold an implicit transaction, which a Sync would commit. It is made to fail.
 - A COPY from a dead client is ended with CopyFail. Its names for statements and portals are closed.
 - A client sees nothing of what was asked before it came, and the transaction's true status from its first moment.
 - A statement that comes with its call (calls.py) is done once: asked for again, it is answered from the ledger.
 
-`Session` is told what came (`client_said`, `server_said`, `attach`, `detach`) and fills `to_server` and `to_client`.
-Who reads these, and which bytes are on their way, is the business of process.py.
+`Session` is told of events (`client_said`, `server_said`, `attach`, `detach`) and fills `to_server` and `to_client`.
+process.py reads these, and knows which bytes are on their way.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _IN_COPY = frozenset(b"dcfHSX")
 _ALONE = frozenset(b"QF")
 _OF_BATCH = frozenset(b"PBDECH")
 _LOOKED_AT = frozenset(b"CESAG")
-# What a server says that is only passed on, in any size: rows, COPY data, descriptions.
+# Server messages that are only passed on, in any size: rows, COPY data, descriptions.
 _PASSED_ON = frozenset(b"DdTtn123VcHIs")
 
 
 class Session:
-    """One server session, whoever its client is."""
+    """One server session, whichever client it has."""
 
     def __init__(self, status: bytes = b"I", parameters: dict[str, str] | None = None) -> None:
         self.status = status  # I, T or E, as last said by the server
@@ -57,16 +57,16 @@ class Session:
         self.blocks = Blocks()
         self.ledger = Ledger()
         self.outcome: Outcome | None = None  # of the last statement that has ended
-        self.missed: deque[Outcome] = deque(maxlen=_MOST_MISSED)  # ended when nobody was there
+        self.missed: deque[Outcome] = deque(maxlen=_MOST_MISSED)  # ended while no client was there
         self.has_committed = False  # its last transaction of more than one statement was committed
-        self.ending = endings.NONE  # what has been asked since the last rest may do to the transaction
+        self.ending = endings.NONE  # the possible effect on the transaction of everything asked since the last rest
         self.batches = 0  # since then
         self.dropped = 0  # messages of a batch that was never sent
         self.gone: str | None = None  # why there is no server any more
-        self.discarded = 0  # bytes of results that nobody was there to read
+        self.discarded = 0  # bytes of results that arrived without a client
         self.notifications: deque[bytes] = deque(maxlen=_MOST_NOTIFICATIONS)
         self._numbers = 0
-        self._cycles: deque[Cycle] = deque()  # one for each ReadyForQuery to come
+        self._cycles: deque[Cycle] = deque()  # one for each ReadyForQuery that is due
         self._ended_by = ""  # why the session itself ended a transaction
         self._loose: Outcome | None = None  # of what was sent without a Sync
         self._frames = wire.Frames()
@@ -78,13 +78,13 @@ class Session:
         self._asked_by: calls.Asked | None = None  # the call that the next statement belongs to
         self._is_in_batch = False  # the client has begun a batch and not sent its Sync
         self._rest = b""
-        self._in_row = 0  # bytes of a message that is passed on, still to come
+        self._in_row = 0  # bytes of a passed-on message that are still to arrive
 
     # ── clients ─────────────────────────────────────────────────────────────────────────────────
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing is under way: the next client may come in."""
+        """Whether nothing is under way: the next client may enter."""
         return not self._cycles and not self.unsynced
 
     def attach(self, *, guarded: bool = False) -> int:
@@ -98,7 +98,7 @@ class Session:
         return self.client
 
     def detach(self) -> None:
-        """The client is gone, by its own will or not; what it has asked for comes to its end."""
+        """The client is gone, by its own will or not; the statements it sent run to their end."""
         if not self.client:
             return
         self.dropped = bool(self._batch) or not self._frames.is_between
@@ -131,13 +131,13 @@ class Session:
             self.ask(wire.SYNC)
 
     def ask(self, messages: bytes) -> Outcome:
-        """A batch of the session's own, whose answer no client sees; what comes of it."""
+        """A batch of the session's own, whose answer no client sees; returns its result."""
         self.to_server += messages
         self._cycles.append(Cycle(OURS, "query" if messages[:1] == b"Q" else "sync", Outcome()))
         return self._cycles[-1].outcome
 
     def commit(self) -> Outcome:
-        """As `ask`, for whoever owns the session."""
+        """Like `ask`, for the session's owner."""
         self.ending, self.batches = endings.COMMIT, 1
         outcome = self.ask(wire.query("COMMIT"))
         outcome.statement = "COMMIT"
@@ -150,7 +150,7 @@ class Session:
 
     @property
     def is_between(self) -> bool:
-        """Whether no message of the server is half there."""
+        """Whether no message of the server is incomplete."""
         return not self._rest and not self._in_row
 
     def rested(self) -> None:
@@ -175,7 +175,7 @@ class Session:
         """Take what the client says; False when it has said goodbye.
 
         Raises:
-            Broken: it says what is no message.
+            Broken: its bytes are not a message.
         """
         sent = 0
         try:
@@ -211,13 +211,13 @@ class Session:
                         self._cycles[-1].asked = asked
                     sent = len(self._batch)
                 elif kind in _COPY_KINDS and (self.copying or not self._is_in_batch):
-                    sent = len(self._batch)  # and no part of a batch whose Sync may never come
+                    sent = len(self._batch)  # and not a part of a batch whose Sync may never arrive
         finally:
             self._send(sent)  # whatever follows it: its answer is waited for
         return True
 
     def _check_order(self, kind: int) -> None:
-        """A server passes over a query in a batch that has failed, and in a COPY: nobody could tell its answer then.
+        """A server skips a query in a batch that has failed, and in a COPY: its answer could not be recognized then.
 
         Raises:
             Broken: a query stands where its answer may never come.
@@ -247,7 +247,7 @@ class Session:
             self.rested()
 
     def _left_out(self) -> None:
-        """The batch never goes to the server."""
+        """The batch is never sent to the server."""
 
     def _call_ended(self, cycle: Cycle, before: bytes, status: bytes) -> None:
         """Write down what a statement came to, before its client hears of it."""
@@ -306,11 +306,11 @@ class Session:
 
     def _ends_foreign_work(self, kind: int, message: bytes) -> bool:
         """Whether a foreign driver would end what was begun before it came."""
-        # The guard hears everything, so that it knows the names when it comes to them.
+        # The guard sees everything, so that it knows the names when they are used.
         return self.is_guarded and self._guard.would_end(kind, message, self.parameters) and self._is_guarding
 
     def _refuse(self, kind: int) -> None:
-        """Answer in the server's place: a driver's pool may not end what it did not begin."""
+        """Answer in the server's place: a driver's pool must not end work it did not begin."""
         if not self._refusing:
             if not self.is_quiet:
                 raise wire.Broken("a pipeline would end a transaction that was begun before this client came")
@@ -327,7 +327,7 @@ class Session:
     # ── the server ──────────────────────────────────────────────────────────────────────────────
 
     def server_said(self, data: bytes) -> None:
-        """Take what the server says: pass it on, or count it where nobody is.
+        """Take the server's message: pass it on, or count it if there is no client.
 
         Raises:
             Broken: it says what no server says; it cannot be understood any more.
@@ -403,12 +403,12 @@ class Session:
                 self.missed.append(outcome)
                 self.changes += 1
             elif self.missed:
-                self.missed.clear()  # whoever is here now was told, and has gone on
+                self.missed.clear()  # the present client was told, and has continued
                 self.changes += 1
         return cycle
 
     def _look(self, kind: int, body: bytes) -> bool:
-        """Take note of a message; False when it is not to be passed on where it stands."""
+        """Take note of a message; False if it must not be passed on here."""
         if kind == _COMPLETE:
             tag = self._current().tag = body[:-1][:_LONGEST_TEXT].decode("utf-8", "replace")
             # COMMIT AND CHAIN, or a BEGIN after it: what is open then is the client's own.
@@ -463,13 +463,16 @@ class Session:
         return self._loose or Outcome()
 
     def lost(self, why: str) -> None:
-        """There is no server any more. What was under way has no outcome."""
+        """The server is gone. The batch under way has no outcome.
+
+        The ledger stays as it is: the next process finds out the outcome of its calls, and may build the transaction
+        anew (session_start.take_over).
+        """
         self.gone = self.gone or why
         if self._cycles and self._cycles[0].client != OURS:
             outcome = self._cycles[0].outcome
             outcome.state, outcome.transaction = "uncertain", "none"
             self.outcome = outcome
-        self.ledger.connection_lost()
         may_have_committed = self._cycles and self.ending in (endings.COMMIT, endings.MIXED)
         self.blocks.transaction_ended(f"lost: {self.gone}", UNCERTAIN if may_have_committed else ROLLED_BACK)
         self._cycles.clear()

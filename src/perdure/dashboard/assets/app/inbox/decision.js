@@ -4,13 +4,13 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { get, newOnce, Problem, send } from "../api.js";
+import { visible } from "../format.js";
 import { Act, Button, Code, html, lazy, Moment, Said, Trouble } from "../parts.js";
 import { inboxSay } from "../say/inbox.js";
 import { announcement, may } from "../store.js";
 import { keepDraft, readDraft } from "./drafts.js";
 
-/** @typedef {{id: string, task: string, uid: string, path: string, kind: string, text?: string, asked_at: string, expires_at: string|null, otherwise: {say: string, value?: any}|null,
- *   schema?: any, editable?: any, choices?: string[], effect?: any, details?: any, by?: any, context?: {function?: string, calls?: string[]}, answer: any, unreadable?: string}} Pause */
+/** @typedef {Api.InboxPause} Pause */
 
 // Forms are loaded when one is shown: most questions need a button only.
 const Form = lazy(() => import("../forms/form.js").then((forms) => forms.Form));
@@ -24,16 +24,18 @@ export function Decision({ pause, isShort = false, onDone }) {
   const [isMine, setMine] = useState(false);
   const once = useRef(newOnce());
   const box = useRef(/** @type {HTMLDivElement|null} */ (null));
-  const change = (/** @type {import("./drafts.js").Draft} */ part) => setDraft((before) => { const next = { ...before, ...part }; keepDraft(pause.id, next); return next; });
+  const change = (/** @type {import("./drafts.js").Draft} */ part) => setDraft((before) => { const next = { ...before, ...part }; keepDraft(pause, next); return next; });
   useEffect(() => { if (problem?.errors.length) /** @type {HTMLElement|null} */ (box.current?.querySelector('[aria-invalid="true"]'))?.focus(); }, [problem]);
-  if (pause.answer) return html`<${Decided} pause=${pause} draft=${draft} isMine=${isMine} />`;
+  if (pause.answer) return html`<${Decided} pause=${{ ...pause, answer: pause.answer }} draft=${draft} isMine=${isMine} />`;
   if (!may("inbox:decide")) return html`<p class="meta">${inboxSay.needsScope}</p>`;
 
   const decide = (/** @type {string} */ verb, /** @type {any} */ body) => async () => {
     setProblem(null);
+    const unread = /** @type {HTMLElement|null} */ (verb === "reject" || body.choice === "retry" || body.choice === "fail" ? null : box.current?.querySelector("[data-unread]") ?? null);
+    if (unread) return unread.focus();
     try {
       const told = await send("POST", `/v1/inbox/${pause.id}/${verb}`, { ...body, comment: draft.comment ?? "" }, { once: once.current });
-      keepDraft(pause.id, null);
+      keepDraft(pause, null);
       setMine(true);
       announcement.value = inboxSay.decided(told.answer?.how ?? "", inboxSay.you);
       onDone(told);
@@ -62,10 +64,11 @@ const firstOf = (pause) => (pause.kind === "approval" ? pause.editable : undefin
 /** @param {Kit} kit */
 function Approval({ pause, draft, change, decide, mode, setMode, isShort, errors }) {
   const canEdit = pause.editable !== undefined && pause.editable !== null;
-  if (mode === "edit") {
-    return html`<${Form} schema=${pause.schema ?? null} value=${draft.value} onChange=${(/** @type {any} */ value) => change({ value })} errors=${errors} id=${`edit-${pause.id}`} label=${inboxSay.editable} />
+  if (mode === "edit" || mode === "edit json") {
+    const asJson = mode === "edit json";
+    return html`<${asJson ? JsonField : Form} schema=${pause.schema ?? null} sample=${pause.editable} value=${draft.value} onChange=${(/** @type {any} */ value) => change({ value })} errors=${errors} id=${`edit-${pause.id}`} label=${inboxSay.editable} />
       <${Comment} id=${pause.id} draft=${draft} change=${change} />
-      <div class="acts"><${Act} main do=${decide("approve", { edited: draft.value })}>${inboxSay.editing}<//><${Button} onClick=${() => setMode("")}>${inboxSay.back2}<//></div>`;
+      <div class="acts"><${Act} main do=${decide("approve", { edited: draft.value })}>${inboxSay.editing} <kbd>${inboxSay.sendKey}</kbd><//><${Button} onClick=${() => setMode(asJson ? "edit" : "edit json")}>${asJson ? inboxSay.asForm : inboxSay.asJson}<//><${Button} onClick=${() => setMode("")}>${inboxSay.back2}<//></div>`;
   }
   return html`${(!isShort || mode === "comment" || draft.comment) && html`<${Comment} id=${pause.id} draft=${draft} change=${change} />`}
     <div class="acts"><${Act} main small=${isShort} do=${decide("approve", {})}>${inboxSay.approve}<//><${Act} small=${isShort} do=${decide("reject", {})}>${inboxSay.reject}<//>
@@ -93,9 +96,11 @@ function LongQuestion({ pause, draft, change, decide, mode, setMode, errors }) {
 
 /** @param {Kit} kit */
 function Effect({ pause, draft, change, decide, mode, setMode, isShort, errors }) {
-  const told = pause.effect ?? {};
-  const facts = /** @type {[string, any][]} */ ([["why", told.why], ["key", told.key], ["tries", told.tries > 1 ? told.tries : null]]).filter(([, value]) => value);
+  const told = /** @type {Partial<Api.UncertainCall>} */ (pause.effect ?? {});
+  const facts = /** @type {[string, any][]} */ ([["why", told.why], ["key", told.key]]).filter(([, value]) => value);
   return html`<dl class="pairs">${facts.map(([name, value]) => html`<dt>${inboxSay.facts[/** @type {"why"} */ (name)]}</dt><dd>${name === "key" ? html`<${Code} copy=${value}>${value}<//>` : html`<${Said} lines>${value}<//>`}</dd>`)}</dl>
+    ${told.is_waited_for === false && html`<p class="meta">${inboxSay.notWaitedFor}</p>`}
+    ${!isShort && told.traceback && html`<details><summary>${inboxSay.evidence}</summary><pre class="block value" tabindex="0">${visible(told.traceback).slice(0, 20_000)}</pre></details>`}
     ${mode === "done" && html`<${JsonField} value=${draft.value} onChange=${(/** @type {any} */ value) => change({ value })} errors=${errors} id=${`result-${pause.id}`} label=${`${inboxSay.result} (${inboxSay.resultHint})`} />`}
     ${(!isShort || mode === "done") && html`<${Comment} id=${pause.id} draft=${draft} change=${change} />`}
     <div class="acts">${mode === "done" ? html`<${Act} main small=${isShort} do=${decide("settle", { choice: "done", value: draft.value ?? null })}>${inboxSay.happenedSend}<//><${Button} small=${isShort} onClick=${() => setMode("")}>${inboxSay.back2}<//>`
@@ -114,7 +119,7 @@ function Comment({ id, draft, change }) {
     <textarea class="input" id=${`comment-${id}`} rows="2" maxlength="4000" value=${draft.comment ?? ""} onInput=${(/** @type {any} */ e) => change({ comment: e.currentTarget.value })}></textarea></div>`;
 }
 
-/** How it ended, and what this person had written for it. @param {{pause: Pause, draft: any, isMine: boolean}} props */
+/** How it ended, and what this person had written for it. @param {{pause: Pause & {answer: Api.PauseAnswer}, draft: any, isMine: boolean}} props */
 function Decided({ pause, draft, isMine }) {
   const { how, by, at, comment } = pause.answer;
   const hasDraft = !isMine && (draft.comment || (draft.value !== undefined && draft.value !== firstOf(pause)));

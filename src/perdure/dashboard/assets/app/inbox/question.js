@@ -13,10 +13,11 @@ export const KindChip = ({ kind }) => html`<${Chip} kind=${kind === "effect" ? "
 export function QuestionText({ pause, most }) {
   if (pause.unreadable) return html`<span class="meta">${inboxSay.unreadable} <${Said}>${pause.unreadable}<//></span>`;
   if (pause.text === undefined) return html`<span class="meta">${inboxSay.noText}</span>`;
-  return html`<${Said} lines=${!most} most=${most}>${pause.text}<//>`;
+  const text = pause.kind === "effect" && pause.effect?.call ? inboxSay.didIt(pause.effect.call) : pause.text;
+  return html`<${Said} lines=${!most} most=${most}>${text}<//>`;
 }
 
-/** "it counts as rejected in 1 d 23 h" @param {{pause: import("./decision.js").Pause}} props */
+/** "it is rejected in 1 d 23 h" @param {{pause: import("./decision.js").Pause}} props */
 export function Expiry({ pause }) {
   if (!pause.expires_at || pause.answer) return null;
   return html`<span class="expiry">${pause.otherwise ? html`<${Said}>${pause.otherwise.say}<//> ` : ""}<${Moment} at=${pause.expires_at} /></span>`;

@@ -3,6 +3,7 @@
 
 import { useState } from "preact/hooks";
 import { get, send } from "../api.js";
+import { saveFile } from "../download.js";
 import { Act, Button, html, Said } from "../parts.js";
 import { operateSay } from "../say/operate.js";
 import { JobState, PartPanel, Row, useJob } from "./rows.js";
@@ -30,9 +31,5 @@ export default function Audit() {
 
 async function saveHeads() {
   const heads = await get("/v1/audit/heads");
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([JSON.stringify(heads, null, 2)], { type: "application/json" }));
-  link.download = "perdure-heads.json";
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  saveFile("perdure-heads.json", "application/json", [JSON.stringify(heads, null, 2)]);
 }

@@ -29,7 +29,7 @@ const isGood = (one) => !one.revoked_at && !isOver(one);
 
 /** @param {{one: any, onDone: () => void}} props */
 function Key({ one, onDone }) {
-  const chip = one.revoked_at ? ["cancelled", say.revoked] : isOver(one) ? ["idle", say.expired] : ["completed", say.good];
+  const chip = /** @type {[string, string]} */ (one.revoked_at ? ["cancelled", say.revoked] : isOver(one) ? ["idle", say.expired] : ["completed", say.good]);
   const facts = [html`<code><${Said}>${`prd_${one.id}_…`}<//></code>`, html`<${Said} most=${300}>${one.scopes.join(", ")}<//>`, one.used_at ? html`<${Moment} at=${one.used_at} before=${say.used} />` : say.neverUsed, html`<${Moment} at=${one.made_at} before=${say.made} />`,
     one.revoked_at ? html`<${Moment} at=${one.revoked_at} before=${say.revokedAt} />` : one.until && html`<${Moment} at=${one.until} before=${isOver(one) ? say.overSince : say.until} />`];
   const acts = isGood(one) && html`<${Button} small onClick=${() => openDialog(RotateKey, { one, onDone })}>${say.rotate}<//><${Button} small danger onClick=${() => openDialog(Revoke, { one, onDone })}>${say.revoke}<//>`;

@@ -18,9 +18,9 @@ export default function Store() {
   const told = useTold("/v1/store");
   const it = told.value;
   const acts = may("store:admin") && html`<${Button} small onClick=${() => openDialog(Gc, { onDone: told.reload })}>${say.gc}<//>`;
-  const facts = it && [[say.engine, it.engine], [say.place, it.place], [say.namespace, it.namespace], [say.bytes, size(it.bytes)], [say.wal, it.wal_bytes != null && size(it.wal_bytes)], [say.free, it.free_bytes != null && size(it.free_bytes)],
-    [say.schema, say.migrations(it.migrations, it.last_migration)], [say.sealing, it.sealing_key ?? say.notSealed], [say.keysInUse, it.keys.map(say.keyName).join(", ")], [say.oldReaders, it.old_readers.length > 0 && it.old_readers.map(say.reader).join(", ")]];
-  return html`<${PartPanel} name="store" told=${told} acts=${acts}><dl class="pairs op-pairs">${(facts ?? []).filter(([, value]) => value).map(([word, value]) => html`<dt key=${word}>${word}</dt><dd><${Said} most=${400}>${value}<//></dd>`)}</dl><//>`;
+  const facts = /** @type {[string, any][]} */ (it ? [[say.engine, it.engine], [say.place, it.place], [say.namespace, it.namespace], [say.bytes, size(it.bytes)], [say.wal, it.wal_bytes != null && size(it.wal_bytes)], [say.free, it.free_bytes != null && size(it.free_bytes)],
+    [say.schema, say.migrations(it.migrations, it.last_migration)], [say.sealing, it.sealing_key ?? say.notSealed], [say.keysInUse, it.keys.map(say.keyName).join(", ")], [say.oldReaders, it.old_readers.length > 0 && it.old_readers.map(say.reader).join(", ")]] : []);
+  return html`<${PartPanel} name="store" told=${told} acts=${acts}><dl class="pairs op-pairs">${facts.filter(([, value]) => value).map(([word, value]) => html`<dt key=${word}>${word}</dt><dd><${Said} most=${400}>${value}<//></dd>`)}</dl><//>`;
 }
 
 /** @param {{onDone: () => void}} props */

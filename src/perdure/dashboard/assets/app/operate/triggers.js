@@ -39,7 +39,7 @@ function Events({ turn }) {
 /** @param {{one: any}} props */
 function Event({ one }) {
   const led = Object.entries(one.led_to ?? {}), refused = Object.entries(one.refused ?? {});
-  const chip = refused.length ? ["stalled", say.refused] : led.length ? ["completed", say.ledTo] : one.is_over ? ["idle", say.nothing] : ["waiting", say.waits];
+  const chip = /** @type {[string, string]} */ (refused.length ? ["stalled", say.refused] : led.length ? ["completed", say.ledTo] : one.is_over ? ["idle", say.nothing] : ["waiting", say.waits]);
   const facts = [html`<${Moment} at=${one.received_at} before=${say.came} />`, html`<${Said}>${one.id}<//>`, ...led.map(([trigger, task]) => html`<${Said}>${say.started(trigger, task)}<//>`), ...refused.map(([trigger, why]) => html`<${Said}>${say.refusedBy(trigger, why)}<//>`)];
   return html`<${Row} chip=${chip} name=${html`<${Said}>${one.name}<//>`} sentence=${html`<${Facts} facts=${facts} />`}><details><summary>${say.data}</summary><${Value} value=${one.data} /></details><//>`;
 }

@@ -2,14 +2,15 @@
 // The keeper, and the live things of all tasks.
 
 import { useState } from "preact/hooks";
-import { get, Problem, query, send } from "../api.js";
+import { get, Problem, query, segment, send } from "../api.js";
 import { closeDialog, Dialog, openDialog } from "../dialog.js";
 import { size } from "../format.js";
-import { Act, Button, html, Moment, Said, Trouble, useRead } from "../parts.js";
+import { Act, Button, html, Said, Trouble, useRead } from "../parts.js";
 import { dialogSay } from "../say/common.js";
 import { operateSay } from "../say/operate.js";
+import { unitsSay } from "../say/units.js";
 import { may } from "../store.js";
-import { unitChip } from "../task/units.js";
+import { EndUnit, factsOf, Level, unitChip } from "../task/unit_card.js";
 import { Facts, PartPanel, Refused, Row, useTold } from "./rows.js";
 
 const say = operateSay.units;
@@ -22,7 +23,7 @@ export default function Units() {
   const acts = html`<div class="seg" role="group" aria-label=${say.which}><button type="button" aria-pressed=${!isAll} onClick=${() => setAll(false)}>${say.alive}</button><button type="button" aria-pressed=${isAll} onClick=${() => setAll(true)}>${say.all}</button></div>`;
   const intro = html`<ul class="op-rows">${keeper.problem ? html`<li class="op-row"><${Refused} problem=${keeper.problem} /></li>` : keeper.value && html`<${Keeper} it=${keeper.value.keeper} onDone=${keeper.reload} />`}</ul>`;
   return html`<${PartPanel} name="units" told=${told} acts=${acts} intro=${intro} isEmpty=${!all.length} empty=${html`<p>${isAll ? say.none : say.noneAlive}</p>`}>
-    <ul class="op-rows">${all.map((one) => html`<${UnitRow} key=${one.uid} one=${one} />`)}</ul><//>`;
+    <ul class="op-rows">${all.map((one) => html`<${UnitRow} key=${one.uid} one=${one} onDone=${told.reload} />`)}</ul><//>`;
 }
 
 /** @param {{it: any, onDone: () => void}} props */
@@ -34,12 +35,12 @@ function Keeper({ it, onDone }) {
   return html`<${Row} chip=${it.is_safe ? ["completed", say.ok] : ["you", say.note]} name=${html`<span class="op-kind">${say.keeper}</span> ${say.keeperName(it)}`} sentence=${html`<${Facts} facts=${facts} />`} acts=${acts} />`;
 }
 
-/** @param {{one: any}} props */
-function UnitRow({ one }) {
-  const href = `/tasks/${encodeURIComponent(one.task)}/units/${encodeURIComponent(one.name)}`;
-  const chip = unitChip(one);
-  const facts = [html`<${Said}>${one.kind}<//>`, one.pid > 0 && say.pid(one.pid), one.running && html`<code><${Said}>${one.running}<//></code>`, one.writer && html`<${Said}>${say.types(one.writer)}<//>`, html`<${Moment} at=${one.made_at} before=${say.made} />`];
-  return html`<${Row} chip=${chip} name=${html`<a href=${href}><${Said}>${one.name}<//></a> <span class="op-kind"><${Said}>${say.of(one.task)}<//></span>`} sentence=${html`<${Facts} facts=${facts} />`} />`;
+/** @param {{one: any, onDone: () => void}} props */
+function UnitRow({ one, onDone }) {
+  const href = `/tasks/${segment(one.task)}/units/${segment(one.name)}`;
+  const path = `/v1${href}`;
+  const acts = one.alive && may("units:type") && html`<${Button} small danger onClick=${() => openDialog(EndUnit, { unit: one, path, onDone })}>${unitsSay.end}<//>`;
+  return html`<${Row} chip=${unitChip(one)} name=${html`<a href=${href}><${Said}>${one.name}<//></a> <${Level} level=${one.level} /> <span class="op-kind"><${Said}>${say.of(one.task)}<//></span>`} sentence=${html`<${Facts} facts=${factsOf(one)} />`} acts=${acts} />`;
 }
 
 /** @param {{it: any, onDone: () => void}} props */

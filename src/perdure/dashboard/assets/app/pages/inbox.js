@@ -7,7 +7,7 @@ import { Icon } from "../icons.js";
 import { Decision } from "../inbox/decision.js";
 import { Expiry, KindChip, QuestionText } from "../inbox/question.js";
 import { useKeys } from "../keys.js";
-import { Empty, html, Moment, Said, Skeleton, Trouble, useRead, useStill, wear } from "../parts.js";
+import { Empty, html, Moment, Said, Skeleton, Trouble, useRead, useStill } from "../parts.js";
 import { go, setQuery } from "../router.js";
 import { inboxSay } from "../say/inbox.js";
 import { counts, subject } from "../store.js";
@@ -15,7 +15,6 @@ import { follow, reread } from "../stream.js";
 import { hrefOf } from "../tasks_parts.js";
 import { Value } from "../values/value.js";
 
-wear("inbox");
 /** How long a decided question stays in sight. */
 const STAYS = 5000;
 
@@ -52,7 +51,7 @@ export default function Inbox({ place }) {
   };
   useKeys({
     j: () => open(at + 1), k: () => open(at - 1), ArrowDown: () => open(at + 1), ArrowUp: () => open(at - 1), u: () => go("/inbox"),
-    y: () => { document.querySelector(".question-full .btn.main")?.focus(); }, n: () => { /** @type {HTMLElement|null} */ (document.querySelectorAll(".question-full .decision .btn")[1])?.focus(); },
+    y: () => { /** @type {HTMLElement|null} */ (document.querySelector(".question-full .btn.main"))?.focus(); }, n: () => { /** @type {HTMLElement|null} */ (document.querySelectorAll(".question-full .decision .btn")[1])?.focus(); },
   }, [at, still.items.length, kind]);
   const total = listed.length;
   return html`<div class=${`inbox ${chosen ? "has-item" : ""}`}>
@@ -87,10 +86,13 @@ function Item({ id, known, turn, onDone }) {
   return html`<section class="panel question-full" aria-labelledby="question-head">
     <header><a class="back icon-btn" href="/inbox" aria-label=${inboxSay.back}><${Icon} name="left" /></a><${KindChip} kind=${pause.kind} /><a class="id" href=${hrefOf({ id: pause.task, uid: pause.uid })}><${Said} most=${120}>${pause.task}<//></a><div class="more"><${Expiry} pause=${pause} /></div></header>
     <div class="body"><h2 id="question-head" class="question-title" ref=${head}><${QuestionText} pause=${pause} /></h2>
-      <p class="detail"><${Moment} at=${pause.asked_at} before=${inboxSay.asked} />${pause.by?.user ? html`. <${Said}>${inboxSay.askedBy(pause.by.user)}<//>` : "."} ${calls.length > 0 && html`<${Said} most=${300}>${inboxSay.askedIn(calls[calls.length - 1])}<//>`}</p>
+      <p class="detail"><${Moment} at=${pause.asked_at} before=${inboxSay.askedFull} />${pause.by?.user ? html`<${Said}>${inboxSay.by(pause.by.user)}<//>` : ""}${calls.length > 0 && html`${inboxSay.where}<code><${Said} most=${200}>${placeOf(calls[calls.length - 1])}<//></code>`}.</p>
       <${Decision} key=${pause.id} pause=${pause} onDone=${onDone} />
       <${Context} pause=${pause} /></div></section>`;
 }
+
+/** "migrate(cluster='eu-2') at agents.py:90", without the line of code that follows: it is below. @param {string} call */
+const placeOf = (call) => call.replace(/( at \S+:\d+): [\s\S]*$/, "$1");
 
 /** What stands behind the question, on demand. @param {{pause: Pause}} props */
 function Context({ pause }) {

@@ -3,10 +3,11 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
+import { query, refOf } from "../api.js";
 import { ShortQuestion } from "../inbox/question.js";
 import { loadNow, markSeen, since } from "../now_data.js";
 import { Icon } from "../icons.js";
-import { Bar, Code, Empty, html, Moment, Panel, Said, Skeleton, Trouble, useRead, useStill, wear } from "../parts.js";
+import { Bar, Code, Empty, html, Moment, Panel, Said, Skeleton, Trouble, useRead, useStill } from "../parts.js";
 import { firstProgram, nowSay } from "../say/now.js";
 import { counts, keep } from "../store.js";
 import { follow, reread } from "../stream.js";
@@ -14,18 +15,21 @@ import { progressText, Situation, standingOf, TaskLink } from "../tasks_parts.js
 
 /** @typedef {import("../store.js").Task} Task */
 
-wear("now");
+/** When what the server keeps for a second is of after a change. */
+const SETTLED = 1500;
 
 export default function Now() {
   const [turn, setTurn] = useState(0);
   useEffect(() => {
-    let timer = 0;
-    const again = () => { timer ||= setTimeout(() => { timer = 0; setTurn((n) => n + 1); }, 400); };
+    let timer = 0, late = 0;
+    const read = () => { timer = 0; setTurn((n) => n + 1); };
+    // At once for what has changed, and once more: the server counts situations as of a second ago.
+    const again = () => { timer ||= setTimeout(read, 400); clearTimeout(late); late = setTimeout(read, SETTLED); };
     const stop = follow(["counts", "inbox", "tasks", "operate"], (event, data) => {
       if (event === "task" && data.task) keep(data.task);
       again();
     });
-    return () => { stop(); clearTimeout(timer); };
+    return () => { stop(); clearTimeout(timer); clearTimeout(late); };
   }, []);
   const { value: now, problem } = useRead(loadNow, [turn, reread.value, since.value]);
   useEffect(() => { if (now?.counts) counts.value = now.counts; }, [now]);
@@ -103,9 +107,30 @@ function Next({ tasks }) {
 
 /** @param {{now: import("../now_data.js").Now}} props */
 function Recent({ now }) {
-  return html`<${Panel} title=${nowSay.recent} id="recent" more=${html`<${Moment} at=${now.since} />${now.recent.length > 0 && html`<button type="button" class="quiet" onClick=${markSeen}>${nowSay.markSeen}</button>`}`}>
-    ${now.recent.length ? html`<ul class="rows">${now.recent.map((task) => html`<li key=${task.uid} class="row"><div class="row-top"><${Situation} task=${task} /><${TaskLink} task=${task} /><span class="end"><${Moment} at=${task.finished_at ?? task.updated_at} /></span></div>
-    ${standingOf(task).say && html`<p class="why"><${Said}>${standingOf(task).say}<//></p>`}</li>`)}</ul>` : html`<${Empty}><p>${nowSay.nothingNew}</p><//>`}<//>`;
+  const restored = now.restored ?? [];
+  return html`<${Panel} title=${since.value ? nowSay.recent : nowSay.lastDay} id="recent" more=${html`${since.value && html`<${Moment} at=${now.since} />`}${now.recent.length + restored.length > 0 && html`<button type="button" class="quiet" onClick=${markSeen}>${nowSay.markSeen}</button>`}`}>
+    ${now.recent.length || restored.length ? html`<ul class="rows">${restored.map((task) => html`<${RestoredRow} key=${`back ${task.uid}`} task=${task} />`)}${alike(now.recent).map(({ task, more, href }) => html`<li key=${task.uid} class="row"><div class="row-top"><${Situation} task=${task} /><${TaskLink} task=${task} />${more > 0 && html`<a class="meta" href=${href}>${nowSay.andMore(more)}</a>`}<span class="end"><${Moment} at=${task.finished_at ?? task.updated_at} /></span></div>
+    ${more === 0 && standingOf(task).say && html`<p class="why"><${Said}>${standingOf(task).say}<//></p>`}</li>`)}</ul>` : html`<${Empty}><p>${nowSay.nothingNew}</p><//>`}<//>`;
+}
+
+/** Tasks that ended alike, one after the other, as one row: a batch would hide everything else.
+ * @param {Task[]} tasks @returns {{task: Task, more: number, href: string}[]} */
+function alike(tasks) {
+  const found = /** @type {{task: Task, more: number, href: string}[]} */ ([]);
+  const likeness = (/** @type {Task} */ task) => query({ situation: task.status, function: task.function, agent: task.function ? "" : task.agent });
+  for (const task of tasks) {
+    const last = found[found.length - 1], href = `/tasks${likeness(task)}`;
+    if (last && task.status === "completed" && last.href === href) last.more++;
+    else found.push({ task, more: 0, href });
+  }
+  return found;
+}
+
+/** A task that another process took over, with what did not come back as it was. @param {{task: any}} props */
+function RestoredRow({ task }) {
+  return html`<li class="row"><div class="row-top"><${Situation} task=${task} /><${TaskLink} task=${task} /><span class="end"><${Moment} at=${task.restored_at} /></span></div>
+    <p class="why"><a href=${`/tasks/${refOf(task)}/units`}>${nowSay.takenOver(task.levels)}</a></p>
+    ${(task.changed ?? []).map((/** @type {any} */ one) => html`<p key=${one.name} class="why">${nowSay.cameBack(one.level)} <${Said}>${`${one.name}: ${one.why}`}<//></p>`)}</li>`;
 }
 
 /** @param {{health: any}} props */

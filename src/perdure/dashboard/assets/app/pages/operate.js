@@ -4,12 +4,10 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { useKeys } from "../keys.js";
 import { PARTS } from "../operate/parts.js";
-import { Empty, html, Skeleton, wear } from "../parts.js";
+import { Empty, html, Skeleton } from "../parts.js";
 import { go } from "../router.js";
 import { operateSay } from "../say/operate.js";
 import { may, subject } from "../store.js";
-
-wear("operate");
 
 /** @param {{place: import("../router.js").Place}} props */
 export default function Operate({ place }) {

@@ -6,7 +6,7 @@ import { get, query } from "../api.js";
 import { number } from "../format.js";
 import { Icon } from "../icons.js";
 import { useKeys } from "../keys.js";
-import { Button, Empty, html, Skeleton, Trouble, useRead, wear } from "../parts.js";
+import { Act, Button, Empty, html, Skeleton, Trouble, useRead } from "../parts.js";
 import { go, place, setQuery } from "../router.js";
 import { tasksSay } from "../say/tasks.js";
 import { counts, may } from "../store.js";
@@ -14,8 +14,6 @@ import { reread } from "../stream.js";
 import { ColumnChoice, FilterFields } from "../tasks/filters.js";
 import { TaskGrid } from "../tasks/grid.js";
 import { usePager } from "../tasks/pager.js";
-
-wear("tasks");
 
 /** What each chip filters by, and what it counts. @type {{name: keyof typeof tasksSay.groups, situation: string[], count: (told: any) => number|undefined}[]} */
 const GROUPS = [
@@ -27,7 +25,7 @@ const GROUPS = [
   { name: "failed", situation: ["failed"], count: (told) => told.status?.failed },
   { name: "done", situation: ["completed", "cancelled"], count: () => undefined },
 ];
-const FILTERS = ["situation", "status", "reason", "function", "version", "queue", "agent", "text", "parent", "schedule", "since", "until", "changed_since", "archived"];
+const FILTERS = ["situation", "status", "reason", "function", "version", "queue", "agent", "text", "parent", "schedule", "since", "until", "changed_since", "archived", "hidden"];
 
 /** @param {Record<string, number>|undefined} all @param {string[]} kinds */
 const sum = (all, kinds) => (all ? kinds.reduce((total, kind) => total + (all[kind] ?? 0), 0) : undefined);
@@ -53,6 +51,7 @@ export default function Tasks() {
   const isFiltered = Object.keys(filter).length > 0;
   const [isHeld, setHeld] = useState(false);
   const [picked, setPicked] = useState(/** @type {Set<string>} */ (new Set()));
+  const [isAll, setAll] = useState(false); // all that match, also those that are not loaded
   const key = query({ ...filter, sort });
   const rows = usePager({ ...filter, sort }, isHeld);
   const isCounted = !filter.situation;
@@ -63,14 +62,15 @@ export default function Tasks() {
   const clear = () => go("/tasks");
   const choose = (/** @type {typeof GROUPS[0]} */ each) => setQuery({ situation: each.situation.length ? each.situation : null, status: null }, { push: true });
   useKeys({
-    ".": () => rows.apply(), a: () => setPicked(new Set(rows.uids)), Escape: () => { if (!picked.size) return false; setPicked(new Set()); },
+    ".": () => rows.apply(), a: () => { setPicked(new Set(rows.uids)); setAll(isFiltered); }, Escape: () => { if (!picked.size) return false; setPicked(new Set()); },
     f: () => { document.getElementById("task-text")?.focus(); },
     ...Object.fromEntries(GROUPS.map((each, i) => [String(i + 1), () => choose(each)])),
   }, [rows.uids, picked, key]);
-  const pick = (/** @type {string[]} */ uids, /** @type {boolean} */ on) => setPicked((before) => { const next = new Set(before); for (const uid of uids) { if (on) next.add(uid); else next.delete(uid); } return next; });
+  const pick = (/** @type {string[]} */ uids, /** @type {boolean} */ on) => { setAll(false); return setPicked((before) => { const next = new Set(before); for (const uid of uids) { if (on) next.add(uid); else next.delete(uid); } return next; }); };
 
   return html`<section class="panel tasks" aria-labelledby="tasks-head">
-    <header><h1 id="tasks-head">${tasksSay.title}</h1><div class="more"><span>${tasksSay.count(rows.uids.length, total, Boolean(matching.value?.approximate))}</span><${ColumnChoice} /></div></header>
+    <header><h1 id="tasks-head">${tasksSay.title}</h1><div class="more"><span>${tasksSay.count(rows.uids.length, total, Boolean(matching.value?.approximate))}</span>
+      <${Act} small title=${tasksSay.exported} do=${() => import("../tasks/export.js").then((file) => file.saveTasks({ ...filter, sort }))}><${Icon} name="save" size=${14} label=${tasksSay.exported} /><//><${ColumnChoice} /></div></header>
     <div class="toolbar">
       <div class="seg" role="group" aria-label=${tasksSay.groupsLabel}>${GROUPS.map((each) => html`<${Group} key=${each.name} group=${each} isOn=${group === each} onClick=${() => choose(each)} />`)}</div>
       <${FilterFields} params=${params} />
@@ -82,7 +82,7 @@ export default function Tasks() {
       : html`<${TaskGrid} uids=${rows.uids} total=${total} picked=${picked} onPick=${pick} onEnd=${rows.more} onHold=${setHeld}
           footer=${html`<p class="grid-foot meta">${rows.isWhole ? tasksSay.end(rows.uids.length) : tasksSay.loadingMore}</p>`} />`}
     ${rows.waiting > 0 && isHeld && html`<button type="button" class="pill floating" onClick=${rows.apply}>${tasksSay.changes(rows.waiting)} <kbd>.</kbd></button>`}
-    ${picked.size > 0 && may("tasks:control") && html`<${PickBar} picked=${picked} total=${total} filter=${filter} onClear=${() => setPicked(new Set())} />`}
+    ${picked.size > 0 && may("tasks:control") && html`<${PickBar} picked=${picked} total=${total} filter=${filter} isAll=${isAll} onAll=${() => setAll(true)} onClear=${() => setPicked(new Set())} />`}
   </section>`;
 }
 
@@ -99,12 +99,11 @@ function NothingHere({ isFiltered, filter, onClear }) {
   return html`<${Empty} title=${tasksSay.noneTitle} icon="filter"><p>${words}</p><${Button} onClick=${onClear}>${tasksSay.clearAll}<//><//>`;
 }
 
-/** @param {{picked: Set<string>, total: number|null, filter: Record<string, string[]>, onClear: () => void}} props */
-function PickBar({ picked, total, filter, onClear }) {
-  const [isAll, setAll] = useState(false);
+/** @param {{picked: Set<string>, total: number|null, filter: Record<string, string[]>, isAll: boolean, onAll: () => void, onClear: () => void}} props */
+function PickBar({ picked, total, filter, isAll, onAll, onClear }) {
   const open = (/** @type {string} */ verb) => import("../tasks/bulk.js").then((bulk) => bulk.openBulk(verb, isAll ? { filter } : { uids: [...picked] }, onClear));
   return html`<div class="pickbar" role="region" aria-label=${tasksSay.pick}><strong>${tasksSay.picked(isAll && total ? total : picked.size)}</strong>
-    ${!isAll && total !== null && total > picked.size && html`<button type="button" class="quiet" onClick=${() => setAll(true)}>${tasksSay.allMatching(number(total))}</button>`}
+    ${!isAll && total !== null && total > picked.size && html`<button type="button" class="quiet" onClick=${onAll}>${tasksSay.allMatching(number(total))}</button>`}
     <span class="acts">${Object.entries(tasksSay.verbs).map(([verb, label]) => html`<${Button} key=${verb} small danger=${verb === "cancel" || verb === "delete"} onClick=${() => open(verb)}>${label}<//>`)}</span>
     <button type="button" class="icon-btn" aria-label=${tasksSay.unpick} title=${tasksSay.unpick} onClick=${onClear}><${Icon} name="close" /></button></div>`;
 }

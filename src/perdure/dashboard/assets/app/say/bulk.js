@@ -7,7 +7,7 @@ import { some } from "./common.js";
 const WORDS = /** @type {Record<string, string>} */ ({ pause: "Pause", resume: "Resume", cancel: "Cancel", archive: "Archive", delete: "Delete" });
 
 export const bulkSay = {
-  title: (/** @type {string} */ verb) => `${WORDS[verb]} many tasks`,
+  title: (/** @type {string} */ verb) => `${WORDS[verb]} tasks`,
   button: (/** @type {string} */ verb, /** @type {number} */ n) => `${WORDS[verb]} ${some(n, "task")}`,
   would: (/** @type {string} */ verb, /** @type {number} */ n) => `This would ${WORDS[verb].toLowerCase()} ${some(n, "task")}.`,
   looking: "Looking at what would happen…",
@@ -20,10 +20,8 @@ export const bulkSay = {
   message: "Reason, shown with the pause",
   defaultMessage: "paused from the dashboard",
   none: "No task would change.",
-  changed: "Other tasks match now than in the dry run. Look again:",
   again: "Look again",
   running: (/** @type {string} */ say) => `Under way: ${say}`,
   done: (/** @type {number} */ n, /** @type {number} */ refused) => `${some(n, "task")} done${refused ? `, ${number(refused)} refused` : ""}.`,
   failed: "The job has failed.",
-  stop: "Stop",
 };

@@ -20,7 +20,6 @@ export const shellSay = {
   skip: "Skip to the page",
   navigation: "Pages",
   search: "Search or jump to…",
-  searchShort: "Search",
   theme: { auto: "Theme: as the system", light: "Theme: light", dark: "Theme: dark" },
   live: "live",
   polling: "asked every 5 s",
@@ -30,14 +29,11 @@ export const shellSay = {
   over: "ended",
   /** @param {string} since @param {string} next */
   strip: (since, next) => `Not live since ${since}. Trying again in ${next}.`,
-  stripNow: "Trying again now.",
-  tryNow: "Try now",
   /** @param {number} count */
   caughtUp: (count) => (count ? `Caught up: ${some(count, "change")}.` : "Caught up: nothing has changed."),
   /** @param {string} apart */
   skewed: (apart) => `The clock of this machine is ${apart} apart from the server's; times here follow the server's.`,
   inboxCount: (/** @type {number} */ count) => some(count, "open question"),
-  keys: "Keyboard",
 };
 
 export const connectionSay = { lost: "The connection to the server is lost.", back: "The connection to the server is back." };
@@ -56,13 +52,11 @@ export const partsSay = {
   noAnswer: "The server does not answer.",
   notLive: "Not possible while the connection is lost",
   failed: (/** @type {number} */ status) => `The server refused this (${status}).`,
-  needsScope: (/** @type {string} */ scope) => `This takes the scope ${scope}.`,
   nowhereTitle: "There is no page at this address",
   nowhere: "Go to Now",
   outdatedTitle: "A newer perdure is served",
   outdated: "This page is from before the upgrade.",
   reload: "Load it again",
-  changes: (/** @type {number} */ count) => `${some(count, "change")} ·`,
   absent: "This server does not tell this yet.",
 };
 

@@ -14,29 +14,29 @@ export const effectSay = {
 
 export const attemptSay = {
   none: "No attempt yet", noneText: "An attempt begins when a process takes the task up.",
-  label: "Attempts", columns: { number: "#", where: "where", who: "who", began: "began", took: "took", ended: "how it ended" },
+  label: "Attempts",
   working: "works on it now", pid: (/** @type {number} */ n) => `pid ${n}`, epoch: (/** @type {number} */ n) => `epoch ${number(n)}`,
   gap: (/** @type {string} */ time) => `${time} without a process`,
 };
 
 export const familySay = {
   none: "No relatives", noneText: "No task has started this one, it has started none, and it depends on none.",
-  parents: "Started by", children: "Has started", dependencies: "Depends on",
+  source: "Forked from", parents: "Started by", children: "Has started", dependencies: "Depends on",
   total: (/** @type {number} */ n, /** @type {number} */ open) => `${some(n, "task")}, ${number(open)} open`,
-  more: (/** @type {number} */ n) => `and ${number(n)} more`, all: "List them", absent: "not there yet", ended: "ended ", began: "made ",
+  more: (/** @type {number} */ n) => `and ${number(n)} more`, absent: "not there yet", ended: "ended ", began: "made ",
   statuses: /** @type {Record<string, string>} */ ({ pending: "pending", running: "running", paused: "paused", completed: "completed", failed: "failed", cancelled: "cancelled" }),
 };
 
 export const auditSay = {
   none: "Nothing has happened yet", label: "Events",
-  columns: { number: "#", at: "when", kind: "what", who: "who", data: "with" },
   whole: (/** @type {number} */ n) => `Chain whole: ${some(n, "event")}`,
   broken: (/** @type {number|null} */ n) => (n === null ? "The chain is broken" : `The chain is broken: event ${number(n)} is the first that does not fit`),
-  head: "head", checking: "Checking the chain…", older: "Earlier events", copyHead: "Copy the head",
+  head: "head", checking: "Checking the chain…", older: "Earlier events",
 };
 
 export const costSay = {
-  tokens: "tokens", money: "money", time: "time of work", spent: "Spent", saved: "Not repeated, thanks to the journal", nothingSaved: "Nothing had to be repeated so far.",
+  tokens: "tokens", money: "money", time: "time of work", saved: "Not repeated by its last attempt, thanks to the journal", nothingSaved: "Nothing: its first attempt ended it.",
+  willSave: "Not repeated by its next attempt, thanks to the journal", nothingToSave: "Nothing is on record yet.",
   none: "No model call is on record", noneText: "Tokens and money are counted for calls to models inside a durable function.",
   by: "By function and model", columns: { function: "function", model: "model", calls: "calls", input: "tokens in", output: "tokens out", money: "money" },
   steps: (/** @type {number} */ n) => some(n, "step"), effects: (/** @type {number} */ n) => some(n, "effect"), calls: (/** @type {number} */ n) => some(n, "model call"), tokensOf: (/** @type {number} */ n) => some(n, "token"), timeOf: (/** @type {string} */ time) => `${time} of work`,

@@ -113,15 +113,13 @@ export const operateSay = {
   },
 
   units: {
-    which: "Which units", alive: "alive", all: "all", none: "No unit exists.", noneAlive: "No unit is alive.", keeper: "keeper", noKeeper: "none", ok: "ok", note: "note", lives: "alive", secret: "waits for a password", prompt: "waits for an answer",
+    which: "Which units", alive: "alive", all: "all", none: "No unit exists.", noneAlive: "No unit is alive.", keeper: "keeper", noKeeper: "none", ok: "ok", note: "note",
     noKeeperWhy: "No keeper runs. It starts with the first shell, service or watched file of a task.",
     keeperName: (/** @type {any} */ it) => `pid ${it.pid} under anchor ${it.anchor}`,
     holds: (/** @type {number} */ n) => some(n, "unit"), endsWith: (/** @type {string} */ text) => `would end with: ${text}`, unreadable: (/** @type {number} */ n) => `${some(n, "record")} not readable`,
     restart: "Restart", stop: "Stop…", stopTitle: "Stop the keeper", stopButton: "Stop the keeper", stopUnits: "End its units too",
     stopWould: (/** @type {number} */ n) => (n ? `The keeper holds ${some(n, "unit")}. They end with it, and what runs in them is lost.` : "The keeper holds no unit. The next one starts it again."),
-    ended: (/** @type {number|null} */ status) => (status == null ? "ended" : `ended, ${status}`), pid: (/** @type {number} */ n) => `pid ${n}`, of: (/** @type {string} */ task) => `of ${task}`, made: "since ",
-    readIt: "Open it in a terminal:", attach: (/** @type {string} */ task, /** @type {string} */ name) => `perdure attach ${[task, name].map(quoted).join(" ")}`,
-    types: (/** @type {any} */ writer) => (writer.you ? "you type" : `${writer.name} types`),
+    of: (/** @type {string} */ task) => `of ${task}`,
   },
 
   store: {
@@ -153,9 +151,6 @@ export const operateSay = {
     compare: "Compare with saved heads", compareHint: "a file that was saved here before; it finds what was cut off at the end", notHeads: "This file does not hold heads.",
   },
 };
-
-/** A word of a shell command. @param {string} word */
-const quoted = (word) => (/^[\w.:@/-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`);
 
 /** @param {any} plan */
 function removal(plan) {

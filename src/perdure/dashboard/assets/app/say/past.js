@@ -12,10 +12,8 @@ export const stateSay = {
   noneText: "A task stores its state with its first checkpoint. It will stand here.",
   sealed: "Not readable",
   checkpoint: (/** @type {number} */ n) => `checkpoint ${number(n)}`,
-  compare: (/** @type {number} */ n) => `Compare with ${number(n)}`,
   json: "Open as JSON",
-  empty: "The state is empty.",
-  changes: (/** @type {number} */ n) => some(n, "change"),
+  edit: "Edit in a fork…",
 };
 
 export const checkpointSay = {
@@ -27,7 +25,7 @@ export const checkpointSay = {
   choose: "Choose a checkpoint to see what it holds; compare it with a second one.",
   title: (/** @type {number} */ n) => `Checkpoint ${number(n)}`,
   pair: (/** @type {string} */ a, /** @type {string} */ b) => `From ${a} to ${b}`,
-  swap: "Swap", older: "Older checkpoints", close: "Close", needsData: "To see what a checkpoint holds takes the scope data:read.",
+  swap: "Swap", fork: "Fork here…", rollback: "Roll back here…", older: "Older checkpoints", close: "Close", needsData: "To see what a checkpoint holds takes the scope data:read.",
 };
 
 export const diffSay = {
@@ -37,6 +35,7 @@ export const diffSay = {
   root: "the whole state", from: (/** @type {string} */ path) => `from ${path}`,
   before: "Before", after: "After",
   /** @param {number} shown @param {number} all */
-  most: (shown, all) => `The first ${number(shown)} of ${number(all)} changes are listed. The others are in:`,
+  first: (shown, all) => `${number(all)} changes, of which the first ${number(shown)} are listed:`,
+  others: "The others are in:",
   listLabel: "Changes",
 };

@@ -14,8 +14,9 @@ export const taskSay = {
   agent: (/** @type {string} */ name) => `agent ${name}`,
   queue: (/** @type {string} */ name) => `queue ${name}`,
   archived: "archived",
+  money: (/** @type {string} */ amount) => `${amount} of money`,
   since: "since ",
-  until: "until ",
+  lasts: "for ",
   copyId: "Copy the id",
   verbs: { pause: "Pause…", resume: "Resume…", fork: "Fork…", rollback: "Roll back…", cancel: "Cancel…", archive: "Archive…", delete: "Delete…", signal: "Send a signal…", instruct: "Instruct…", take: "Take the lease…", stop: "Kill switch…", lift: "Lift the kill switch…", export: "Export…" },
   more: "More",
@@ -25,12 +26,9 @@ export const taskSay = {
   gone: "It was deleted, or it never was in this namespace.",
   toTasks: "All tasks",
   deleted: "This task was deleted. What is shown is how it was.",
-  damaged: (/** @type {string} */ what) => `Not readable: ${what}`,
-  command: "On a command line:",
-  nothingHeld: "No process is held.",
-  whatWould: "What ends this",
+  damaged: (/** @type {string} */ what) => `Damaged: ${what}. What is shown is the newest that can be read; perdure doctor says more.`,
+  damagedPart: (/** @type {string} */ name) => (/^\d+$/.test(name) ? `checkpoint ${name}` : name),
   lastError: "Last error",
-  tabFailed: "This part could not be loaded.",
 };
 
 export const journalSay = {
@@ -40,6 +38,7 @@ export const journalSay = {
   folded: "Idle folded",
   follows: "Axis follows rows",
   asCode: "As code",
+  copyCode: "Copy the listing",
   line: (/** @type {number} */ n, /** @type {number} */ of) => `line ${n} of ${of}`,
   lineLabel: "Line of the journal",
   /** @param {string} waited @param {string} whole */
@@ -50,7 +49,6 @@ export const journalSay = {
   minimap: "The whole run. Drag to choose a stretch; double-click shows all.",
   none: "No call yet",
   noneText: "The function has not recorded a call. Its first step, effect or pause will stand here.",
-  noFunction: "This task has no durable function, so it has no journal.",
   notAllowed: "This takes the scope data:read.",
   tries: (/** @type {number} */ n) => `try ${n}`,
   /** @param {string} took @param {number} tries @param {string} state */
@@ -61,14 +59,9 @@ export const journalSay = {
   following: "following",
   newCalls: (/** @type {number} */ n) => `${some(n, "new call")} ↓`,
   path: "path", took: "took", began: "began", attempt: "attempt", key: "key", settled: "settled by", undone: "undone", tokens: "tokens", money: "money",
+  notKept: "They were too large to be kept in the journal.",
   arguments: "Arguments", result: "Result", error: "Error", triesTitle: "Tries", marks: "Notes", waits: "waits",
   withTries: (/** @type {string} */ took, /** @type {number} */ n) => (n > 1 ? `${took}, ${n} tries` : took),
-  fork: "Fork after this…", copyPath: "Copy the path", json: "Open as JSON", close: "Close the call",
-  pick: "Choose a call to see its arguments, its result and its tries.",
-  damagedCall: "This entry cannot be read.",
+  fork: "Fork after this…", json: "Open as JSON", close: "Close the call",
   binned: (/** @type {string} */ n) => `More than 50,000 calls: the map counts them, and the rows show those that are not simply done (${n}).`,
-  attemptMark: (/** @type {number} */ n) => `attempt ${n}`,
-  position: "#",
-  code: "Call",
-  bars: "Time",
 };

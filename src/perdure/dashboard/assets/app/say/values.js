@@ -19,7 +19,6 @@ export const valueSay = {
   moreKeys: (/** @type {number} */ n) => `show ${some(n, "more key", "more keys")}`,
   moreItems: (/** @type {number} */ n) => `show ${some(n, "more item", "more items")}`,
   showAll: (/** @type {number} */ n) => `show all ${number(n)}`,
-  notLoaded: "not loaded",
   loading: "loading…",
   openAll: "Open all", foldAll: "Fold all",
   root: "the whole value",
@@ -27,5 +26,4 @@ export const valueSay = {
   wrap: "Wrap lines", closeText: "Close the text",
   /** @param {number} shown @param {number} all */
   textCut: (shown, all) => `The first ${number(shown)} of ${number(all)} characters.`,
-  nothing: "Nothing is stored here.",
 };

@@ -3,21 +3,18 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { get } from "../api.js";
-import { Button, Code, Empty, html, Moment, Said, Skeleton, Trouble, useRead, wear } from "../parts.js";
+import { Button, Code, Empty, html, Moment, Said, Skeleton, Trouble, useRead } from "../parts.js";
 import { historySay } from "../say/history.js";
 import { auditSay as say } from "../say/ledger.js";
+import { eventsAfter, PAGE } from "./events.js";
 import { Value } from "../values/value.js";
-
-wear("past");
-
-const PAGE = 200;
 
 /** @param {{task: import("./tabs.js").TaskRef, turn: number, onCount: (n: number) => void}} props */
 export default function Audit({ task, turn, onCount }) {
   const [back, setBack] = useState(PAGE);
   const { value: chain, problem: broken } = useRead((signal) => get(`${task.path}/audit`, signal), [task.uid, turn]);
   const after = Math.max(0, (chain?.events ?? 0) - back);
-  const { value, problem } = useRead((signal) => (chain ? readAll(task.path, after, signal) : Promise.resolve(null)), [task.uid, chain?.head, after]);
+  const { value, problem } = useRead((signal) => (chain ? eventsAfter(task.path, after, signal) : Promise.resolve(null)), [task.uid, chain?.head, after]);
   useEffect(() => { if (chain) onCount(chain.events); }, [chain]);
   const trouble = (!chain && broken) || (!value && problem);
   if (trouble) return html`<div class="body"><${Trouble} problem=${trouble} /></div>`;
@@ -26,17 +23,6 @@ export default function Audit({ task, turn, onCount }) {
       ${chain.problem && html`<span><${Said} lines>${chain.problem}<//></span>`}${chain.head && html`<span class="chain-head">${say.head} <${Code} copy=${chain.head}>${`${chain.head.slice(0, 16)}…`}<//></span>`}</div>
     ${!value ? html`<${Skeleton} rows=${5} />` : !value.length ? html`<${Empty} title=${say.none} />` : html`<ul class="cards" aria-label=${say.label}>${[...value].reverse().map((event) => html`<${Event} key=${event.number} event=${event} isBroken=${event.number === chain.broken_at} />`)}</ul>`}
     ${after > 0 && html`<p class="body"><${Button} small onClick=${() => setBack(back + PAGE)}>${say.older}<//></p>`}`;
-}
-
-/** @param {string} path @param {number} after @param {AbortSignal} signal */
-async function readAll(path, after, signal) {
-  const items = /** @type {any[]} */ ([]);
-  for (let from = after; ;) {
-    const told = await get(`${path}/events?after=${from}&limit=${PAGE}`, signal);
-    items.push(...told.items);
-    if (told.items.length < PAGE || items.length > 5000) return items;
-    from = told.items[told.items.length - 1].number;
-  }
 }
 
 /** @param {{event: any, isBroken: boolean}} props */

@@ -6,15 +6,13 @@ import { useEffect, useState } from "preact/hooks";
 import { get, send } from "../api.js";
 import { size } from "../format.js";
 import { Icon } from "../icons.js";
-import { useKeys } from "../keys.js";
-import { Act, Button, Empty, html, Moment, Said, Skeleton, Trouble, useRead, wear } from "../parts.js";
+import { enter, useKeys } from "../keys.js";
+import { Act, Button, Empty, html, Moment, Said, Skeleton, Trouble, useRead } from "../parts.js";
 import { go } from "../router.js";
 import { checkpointSay as say } from "../say/past.js";
 import { may } from "../store.js";
 import { Diff } from "./diff.js";
 import { Contents } from "./state.js";
-
-wear("past");
 
 const PAGE = 200;
 
@@ -39,20 +37,27 @@ export default function Checkpoints({ task, record, turn, thing, onCount }) {
     const before = items.find((each) => each.seq < Number(one || newest));
     if (before) at(`${before.seq}..${one || newest}`);
   };
-  useKeys({ j: () => step(1), k: () => step(-1), c: compare, Escape: () => (one ? at("") : false) }, [one, two, value, newest]);
+  useKeys({ j: () => step(1), k: () => step(-1), c: compare, Enter: (event) => enter(event, ".split-head .btn"), Escape: () => (one ? at("") : false) }, [one, two, value, newest]);
   if (problem && !value) return html`<div class="body"><${Trouble} problem=${problem} /></div>`;
   if (!value) return html`<${Skeleton} rows=${6} />`;
   if (!items.length) return html`<${Empty} title=${say.none}><p>${say.noneText}</p><//>`;
   const found = items.find((each) => String(each.seq) === one);
-  return html`<div class=${`split ${one ? "is-chosen" : ""}`}><div class="split-list"><table class="ledger" aria-label=${say.listLabel}><thead><tr>${Object.entries(say.columns).map(([name, text]) => html`<th key=${name} scope="col" class=${`col-${name}`}>${text}</th>`)}<th class="col-marks"></th></tr></thead>
+  return html`<div class=${`split ${one ? "is-chosen" : ""}`}><div class="split-list"><table class="ledger" aria-label=${say.listLabel}><thead><tr>${Object.entries(say.columns).map(([name, text]) => html`<th key=${name} scope="col" class=${`col-${name}`}>${text}</th>`)}<td class="col-marks"></td></tr></thead>
       <tbody>${items.map((each) => html`<${Row} key=${each.seq} checkpoint=${each} here=${here} one=${one} two=${two} isNow=${each.seq === newest} task=${task} onDone=${reload} />`)}</tbody></table>
       ${after > 0 && html`<p class="body"><${Button} small onClick=${() => setFloor(floor + PAGE)}>${say.older}<//></p>`}</div>
     <div class="split-side">${!one ? html`<${Empty}><p>${say.choose}</p><//>` : html`<header class="split-head"><h2>${two ? say.pair(one, two) : say.title(Number(one))}</h2>
-        ${two && html`<${Button} small onClick=${() => at(`${two}..${one}`)}>${say.swap}<//>`}<button type="button" class="icon-btn end" aria-label=${say.close} onClick=${() => at("")}><${Icon} name="close" /></button></header>
+        ${two ? html`<${Button} small onClick=${() => at(`${two}..${one}`)}>${say.swap}<//>` : html`<${Verbs} task=${task} checkpoint=${found} onDone=${reload} />`}<button type="button" class="icon-btn end" aria-label=${say.close} onClick=${() => at("")}><${Icon} name="close" /></button></header>
       ${!may("data:read") ? html`<${Empty} icon="lock"><p>${say.needsData}</p><//>` : two ? html`<${Diff} key=${thing} task=${task} from=${one} to=${two} />` : html`<${Contents} key=${one} task=${task} seq=${Number(one)} bytes=${found?.size ?? Infinity} />`}`}</div></div>`;
 }
 
-/** Every checkpoint after a number. @param {string} path @param {number} after @param {AbortSignal} signal */
+/** What can begin at a checkpoint. @param {{task: import("./tabs.js").TaskRef, checkpoint: any, onDone: () => void}} props */
+function Verbs({ task, checkpoint, onDone }) {
+  if (!checkpoint?.valid || !may("tasks:control")) return null;
+  const open = (/** @type {string} */ verb, /** @type {any} */ about) => () => import("./verbs.js").then((verbs) => verbs.openVerb(verb, { task, onDone, ...about }));
+  return html`<${Button} small onClick=${open("fork", { at: checkpoint.id, place: say.title(checkpoint.seq) })}>${say.fork}<//><${Button} small onClick=${open("rollback", { at: String(checkpoint.seq) })}>${say.rollback}<//>`;
+}
+
+/** Every checkpoint after a number. @param {import("./tabs.js").TaskRef["path"]} path @param {number} after @param {AbortSignal} signal */
 async function readFrom(path, after, signal) {
   const items = /** @type {any[]} */ ([]);
   for (let next = /** @type {string|null} */ (String(after)); next !== null && items.length < 5000;) {

@@ -19,9 +19,9 @@ export function Diff({ task, from, to }) {
   if (!value) return html`<${Skeleton} rows=${4} />`;
   if (!value.total) return html`<${Empty} title=${say.same}><p>${say.sameText}</p><//>`;
   const counts = Object.entries(say.kinds).map(([kind, word]) => [value.changes.filter((/** @type {any} */ each) => each.kind === kind).length, word]).filter(([n]) => n);
-  return html`<p class="diff-sum meta">${counts.map(([n, word]) => `${n} ${word}`).join(" · ")}</p>
+  return html`<p class="diff-sum meta">${value.total > value.changes.length ? `${say.first(value.changes.length, value.total)} ` : ""}${counts.map(([n, word]) => `${n} ${word}`).join(" · ")}</p>
     <ul class="diff" aria-label=${say.listLabel}>${value.changes.map((/** @type {any} */ each, /** @type {number} */ i) => html`<${Change} key=${i} change=${each} />`)}</ul>
-    ${value.left_off.length > 0 && html`<div class="body"><p class="meta">${say.most(value.changes.length, value.total)}</p><ul>${value.left_off.map((/** @type {any} */ [path, n]) => html`<li key=${path.join()}><code>${visible(spellPath(path)) || say.root}</code> <span class="meta">${some(n, "change")}</span></li>`)}</ul></div>`}`;
+    ${value.left_off.length > 0 && html`<div class="body"><p class="meta">${say.others}</p><ul>${value.left_off.map((/** @type {any} */ [path, n]) => html`<li key=${path.join()}><code>${visible(spellPath(path)) || say.root}</code> <span class="meta">${some(n, "change")}</span></li>`)}</ul></div>`}`;
 }
 
 /** @param {{change: any}} props */

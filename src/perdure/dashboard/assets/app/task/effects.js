@@ -3,13 +3,12 @@
 
 import { useEffect } from "preact/hooks";
 import { get, query } from "../api.js";
+import { saveFile } from "../download.js";
 import { length, time } from "../format.js";
 import { Decision } from "../inbox/decision.js";
-import { Button, Chip, Code, Empty, html, Moment, Said, Skeleton, Trouble, useRead, wear } from "../parts.js";
+import { Button, Chip, Code, Empty, html, Moment, Said, Skeleton, Trouble, useRead } from "../parts.js";
 import { place, setQuery } from "../router.js";
 import { effectSay as say } from "../say/ledger.js";
-
-wear("past");
 
 const KINDS = /** @type {Record<string, string>} */ ({ done: "completed", failed: "failed", uncertain: "uncertain", open: "working", undone: "cancelled" });
 const COLUMNS = ["name", "state", "key", "tries", "began_at", "ended_at", "undone_at", "settled", "path", "line", "call", "error"];
@@ -37,7 +36,7 @@ function Effect({ effect: each, pause, onDone }) {
   const kind = each.undone_at ? "undone" : each.state;
   return html`<li><div class="row-top"><${Chip} kind=${KINDS[kind] ?? "idle"} word=${kind} /><code class="id"><${Said} most=${300}>${each.call ?? each.name}<//></code>
       <span class="end"><${Moment} at=${each.began_at} />${each.ended_at && html` · ${length(time(each.ended_at) - time(each.began_at))}`}</span></div>
-    <dl class="pairs inline"><div><dt>${say.columns.key}</dt><dd><${Code} copy=${each.key}>${each.key}<//></dd></div>
+    <dl class="pairs inline"><div><dt>${say.columns.key}</dt><dd><${Code} class="key" copy=${each.key}>${each.key}<//></dd></div>
       ${each.tries > 1 && html`<div><dt>${say.columns.tries}</dt><dd>${each.tries}</dd></div>`}
       ${each.settled && html`<div><dd>${say.settled(each.settled)}</dd></div>`}${each.undone_at && html`<div><dt>${say.undone}</dt><dd><${Moment} at=${each.undone_at} /></dd></div>`}
       ${each.has_undo && !each.undone_at && html`<div><dd>${say.undo}</dd></div>`}${each.is_inherited && html`<div><dd>${say.inherited}</dd></div>`}</dl>
@@ -48,11 +47,7 @@ function Effect({ effect: each, pause, onDone }) {
 /** @param {any[]} items @param {string} id */
 function saveCsv(items, id) {
   const text = [COLUMNS.join(","), ...items.map((each) => COLUMNS.map((name) => cell(each[name])).join(","))].join("\r\n");
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
-  link.download = say.file(id);
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  saveFile(say.file(id), "text/csv", [text]);
 }
 
 /** One cell; a text that a spreadsheet would run as a formula is kept a text. @param {any} value */

@@ -2,7 +2,7 @@
 // One call whole: where it is, how long it took, its arguments, its result or its error, and its tries.
 
 import { get } from "../api.js";
-import { length, number, visible } from "../format.js";
+import { length, money, number, visible } from "../format.js";
 import { Icon } from "../icons.js";
 import { Button, Chip, Code, html, Moment, Said, Skeleton, Trouble, useRead } from "../parts.js";
 import { journalSay } from "../say/task.js";
@@ -15,9 +15,9 @@ export function Inspector({ task, outline: o, index: i, call: brief, onClose }) 
   const position = o.position[i];
   const address = `${task.path}/journal/${o.line}/${position}`;
   const canRead = may("data:read") && position > 0;
-  const { value, problem } = useRead((signal) => (canRead ? get(address, signal) : Promise.resolve(null)), [address, o.upto]);
+  const { value, problem } = useRead((signal) => (canRead ? get(`${address}?brief=true`, signal) : Promise.resolve(null)), [address, o.upto]);
   const call = value ?? brief;
-  const fork = () => import("./verbs.js").then((verbs) => verbs.openVerb("fork", { task, record: null, at: call?.path, onDone: () => {} }));
+  const fork = () => import("./verbs.js").then((verbs) => verbs.openVerb("fork", { task, at: call?.path ?? String(position), place: brief?.call ?? o.names[o.name[i]], onDone: () => {} }));
   return html`<aside class="inspector" aria-label=${o.names[o.name[i]]}>
     <header><code class="call-name"><${Said} most=${120}>${o.names[o.name[i]]}<//></code><${Chip} kind=${ICON_OF[o.state[i]]} word=${journalSay.states[/** @type {"d"} */ (o.state[i])]} />
       <button type="button" class="icon-btn" aria-label=${journalSay.close} onClick=${onClose}><${Icon} name="close" /></button></header>
@@ -31,12 +31,13 @@ export function Inspector({ task, outline: o, index: i, call: brief, onClose }) 
         ${call?.settled && html`<dt>${journalSay.settled}</dt><dd>${call.settled}</dd>`}
         ${call?.undone_at && html`<dt>${journalSay.undone}</dt><dd><${Moment} at=${call.undone_at} /></dd>`}
         ${call?.tokens > 0 && html`<dt>${journalSay.tokens}</dt><dd>${number(call.tokens)}</dd>`}
-        ${call?.money > 0 && html`<dt>${journalSay.money}</dt><dd>${number(call.money)}</dd>`}
+        ${call?.money > 0 && html`<dt>${journalSay.money}</dt><dd>${money(call.money)}</dd>`}
       </dl>
       ${problem && html`<${Trouble} problem=${problem} />`}
       ${!may("data:read") && html`<p class="meta">${journalSay.notAllowed}</p>`}
       ${canRead && !value && !problem && html`<${Skeleton} rows=${3} />`}
       ${value?.arguments && html`<h3>${journalSay.arguments}</h3><${Value} value=${plainArguments(value.arguments)} />`}
+      ${value && !value.arguments && value.call.endsWith("(…)") && html`<h3>${journalSay.arguments}</h3><p class="meta">${journalSay.notKept}</p>`}
       ${call?.error && html`<h3>${journalSay.error}</h3><${ErrorText} error=${call.error} />`}
       ${value && !value.error && value.state === "done" && html`<h3>${journalSay.result}</h3><${Value} value=${value.value} />`}
       ${value?.tries?.length > 0 && html`<h3>${journalSay.triesTitle}</h3><ol class="tries">${value.tries.map((/** @type {any} */ one) => html`<li key=${one.number}><b>${one.number}</b><span class="bad-ink"><${Said} most=${300}>${`${one.error.type}: ${one.error.message}`}<//></span></li>`)}</ol>`}

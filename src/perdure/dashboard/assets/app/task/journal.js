@@ -4,8 +4,8 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get, Problem, query } from "../api.js";
 import { length } from "../format.js";
-import { useKeys } from "../keys.js";
-import { Button, Empty, html, Skeleton, Trouble, useRead, useSize, wear } from "../parts.js";
+import { enter, useKeys } from "../keys.js";
+import { Button, Empty, html, lazy, Skeleton, Trouble, useRead, useSize } from "../parts.js";
 import { place, setQuery } from "../router.js";
 import { journalSay } from "../say/task.js";
 import { clock, may } from "../store.js";
@@ -17,11 +17,11 @@ import { Minimap } from "./minimap.js";
 import { decode, endOf, indexes, isOpen, isWait, totals } from "./outline.js";
 import { axisLabels, makeScale } from "./scale.js";
 
-wear("journal");
 const WHOLE = 60, OVERSCAN = 6;
+const AsCode = lazy(() => import("./as_code.js").then((module) => module.default));
 
-/** @param {{task: import("./tabs.js").TaskRef, turn: number, onCount: (n: number) => void}} props */
-export default function Journal({ task, turn, onCount }) {
+/** @param {{task: import("./tabs.js").TaskRef, situation: any, turn: number, onCount: (n: number) => void}} props */
+export default function Journal({ task, situation, turn, onCount }) {
   const params = place.value.query;
   const line = params.get("line");
   const [grown, setGrown] = useState(0);
@@ -37,11 +37,11 @@ export default function Journal({ task, turn, onCount }) {
   }, [task.uid]);
   if (!outline) return problem ? html`<div class="body"><${Trouble} problem=${problem} /></div>` : html`<${Skeleton} rows=${8} />`;
   if (!outline.n) return html`<${Empty} title=${journalSay.none}><p>${journalSay.noneText}</p><//>`;
-  return html`<${Timeline} task=${task} outline=${outline} params=${params} />`;
+  return html`<${Timeline} task=${task} outline=${outline} params=${params} question=${situation.you === 1 ? situation.say : ""} />`;
 }
 
-/** @param {{task: import("./tabs.js").TaskRef, outline: import("./outline.js").Outline, params: URLSearchParams}} props */
-function Timeline({ task, outline, params }) {
+/** `question`: what the one open pause asks. @param {{task: import("./tabs.js").TaskRef, outline: import("./outline.js").Outline, params: URLSearchParams, question: string}} props */
+function Timeline({ task, outline, params, question }) {
   const filter = params.get("calls") ?? "all", text = params.get("find") ?? "";
   const folds = params.get("idle") !== "shown", byStart = params.get("order") === "start";
   const rowsAxis = params.has("axis") ? params.get("axis") === "rows" : outline.n > WHOLE;
@@ -105,6 +105,7 @@ function Timeline({ task, outline, params }) {
     Home: () => choose(0), End: () => choose(shown.length - 1), PageDown: () => choose(at + Math.floor(height / row)), PageUp: () => choose(Math.max(0, at - Math.floor(height / row))),
     e: () => odd(1), E: () => odd(-1), i: () => setQuery({ idle: folds ? "shown" : null }), w: () => setQuery({ axis: rowsAxis ? "run" : "rows", zoom: null }),
     o: () => setQuery({ order: byStart ? null : "start" }), "+": () => scaleZoom(0.5), "-": () => scaleZoom(2), 0: () => setZoom(null),
+    Enter: (event) => enter(event, ".inspector-body .acts :is(button, a)"),
     Escape: () => { if (chosen === null) return false; setQuery({ call: null }); },
   }, [at, shown, folds, rowsAxis, byStart, view[0], view[1], height]);
 
@@ -119,25 +120,26 @@ function Timeline({ task, outline, params }) {
     choose(after >= 0 ? after : shown.findIndex((i) => matches.has(outline.position[i])));
   };
   useEffect(() => { if (wantsNext.current) next(); }, [matches]);
-  return html`<div class=${`journal ${chosen !== null ? "with-call" : ""}`}><div class="journal-main">
-    <${Toolbar} filter=${filter} sums=${sums} folds=${folds} rowsAxis=${rowsAxis} canFollow=${outline.n > WHOLE} outline=${outline} text=${text} matches=${matches} onNext=${next}
+  const isCode = params.get("as") === "code" && may("data:read");
+  return html`<div class=${`journal ${chosen !== null && !isCode ? "with-call" : ""}`}><div class="journal-main">
+    <${Toolbar} isCode=${isCode} filter=${filter} sums=${sums} folds=${folds} rowsAxis=${rowsAxis} canFollow=${outline.n > WHOLE} outline=${outline} text=${text} matches=${matches} onNext=${next}
       waited=${worked.whole - worked.worked > 60_000 ? journalSay.waiting(length(worked.whole - worked.worked), length(worked.whole)) : ""} />
-    ${outline.binned && html`<p class="note">${journalSay.binned(String(outline.n))}</p>`}
+    ${isCode ? html`<${AsCode} task=${task} outline=${outline} />` : html`${outline.binned && html`<p class="note">${journalSay.binned(String(outline.n))}</p>`}
     <${Minimap} outline=${outline} now=${now} folds=${folds} view=${zoom ?? (outline.n > WHOLE && inView.length ? range(outline, inView, now) : null)} label=${summary} onZoom=${setZoom} />
     ${!isNarrow && html`<div class="axis" aria-hidden="true" style=${{ marginLeft: `${codeWidth + 12}px` }}>${axisLabels(scale, length, barWidth - 60).map((label) => html`<span key=${label.text + label.x} class=${label.isFold ? "fold" : ""} style=${{ transform: `translateX(${label.x}px) translateX(-50%)` }}>${label.text}</span>`)}</div>`}
     <div class="calls" ref=${box} role="table" aria-label=${summary} aria-rowcount=${shown.length} tabindex="0" onScroll=${(/** @type {any} */ e) => setTop(e.currentTarget.scrollTop)}>
       <div class="calls-body" style=${{ height: `${shown.length * row}px` }}>
         ${!isNarrow && scale.pieces.filter((piece) => piece.isFold).map((piece) => html`<i key=${piece.from} class="fold-shade" style=${{ left: `${codeWidth + 12 + piece.x0}px`, width: `${piece.x1 - piece.x0}px` }}></i>`)}
-        ${shown.slice(first, last).map((i, n) => html`<${CallRow} key=${(first + n) % (last - first + 1)} outline=${outline} index=${i} top=${(first + n) * row} height=${row} call=${calls.get(i)} scale=${scale} now=${now}
+        ${shown.slice(first, last).map((i, n) => html`<${CallRow} key=${(first + n) % (last - first + 1)} outline=${outline} index=${i} top=${(first + n) * row} height=${row} call=${calls.get(i)} question=${question} scale=${scale} now=${now}
           codeWidth=${codeWidth} barWidth=${barWidth} isNarrow=${isNarrow} isChosen=${i === chosen} isDim=${matches !== null && !matches.has(outline.position[i])} row=${first + n + 1} onChoose=${() => choose(first + n)} />`)}
       </div></div>
-    ${news > 0 ? html`<button type="button" class="pill news" onClick=${catchUp}>${journalSay.newCalls(news)}</button>` : isFollowing && html`<span class="pill news">${journalSay.following}</span>`}
+    ${news > 0 ? html`<button type="button" class="pill news" onClick=${catchUp}>${journalSay.newCalls(news)}</button>` : isFollowing && html`<span class="pill news">${journalSay.following}</span>`}`}
   </div>
-  ${chosen !== null && html`<${Inspector} task=${task} outline=${outline} index=${chosen} call=${calls.get(chosen)} onClose=${() => setQuery({ call: null })} />`}</div>`;
+  ${chosen !== null && !isCode && html`<${Inspector} task=${task} outline=${outline} index=${chosen} call=${calls.get(chosen)} onClose=${() => setQuery({ call: null })} />`}</div>`;
 }
 
-/** @param {{filter: string, sums: {effects: number, failed: number, retried: number}, folds: boolean, rowsAxis: boolean, canFollow: boolean, outline: import("./outline.js").Outline, text: string, matches: Set<number>|null, waited: string, onNext: () => void}} props */
-function Toolbar({ filter, sums, folds, rowsAxis, canFollow, outline, text, matches, waited, onNext }) {
+/** @param {{isCode: boolean, filter: string, sums: {effects: number, failed: number, retried: number}, folds: boolean, rowsAxis: boolean, canFollow: boolean, outline: import("./outline.js").Outline, text: string, matches: Set<number>|null, waited: string, onNext: () => void}} props */
+function Toolbar({ isCode, filter, sums, folds, rowsAxis, canFollow, outline, text, matches, waited, onNext }) {
   const timer = useRef(0);
   const type = (/** @type {any} */ event) => { const value = event.currentTarget.value; clearTimeout(timer.current); timer.current = setTimeout(() => setQuery({ find: value.trim() || null }), 200); };
   const number = /** @type {Record<string, number|undefined>} */ ({ all: undefined, ...sums });
@@ -145,6 +147,7 @@ function Toolbar({ filter, sums, folds, rowsAxis, canFollow, outline, text, matc
     <div class="seg" role="group" aria-label=${journalSay.filtersLabel}>${Object.entries(journalSay.filters).map(([name, word]) => html`<button type="button" key=${name} aria-pressed=${filter === name} onClick=${() => setQuery({ calls: name === "all" ? null : name })}>${word}${number[name] !== undefined && html` <b>${number[name]}</b>`}</button>`)}</div>
     <${Button} small pressed=${folds} onClick=${() => setQuery({ idle: folds ? "shown" : null })}>${journalSay.folded}<//>
     ${canFollow && html`<${Button} small pressed=${rowsAxis} onClick=${() => setQuery({ axis: rowsAxis ? "run" : "rows", zoom: null })}>${journalSay.follows}<//>`}
+    ${may("data:read") && html`<${Button} small pressed=${isCode} onClick=${() => setQuery({ as: isCode ? null : "code" })}>${journalSay.asCode}<//>`}
     ${outline.lines.length > 1 && html`<select class="input compact" aria-label=${journalSay.lineLabel} value=${String(outline.line)} onChange=${(/** @type {any} */ e) => setQuery({ line: e.currentTarget.value, call: null, zoom: null })}>${outline.lines.map((each) => html`<option key=${each.line} value=${each.line}>${journalSay.line(each.line, outline.lines.length)}</option>`)}</select>`}
     <input class="input compact find-call" type="search" placeholder=${journalSay.text} aria-label=${journalSay.text} value=${text} onInput=${type} onKeyDown=${(/** @type {KeyboardEvent} */ e) => { if (e.key === "Enter") onNext(); }} maxlength="200" autocomplete="off" />
     ${matches && html`<span class="meta">${journalSay.calls(matches.size)}</span>`}<span class="meta waited">${waited}</span></div>`;

@@ -7,8 +7,8 @@ import { html } from "../parts.js";
 import { journalSay } from "../say/task.js";
 import { endOf, hueOf, HUE_OF, ICON_OF, isWait, triesOf } from "./outline.js";
 
-/** @param {{outline: import("./outline.js").Outline, index: number, top: number, height: number, call: any, scale: import("./scale.js").Scale, now: number, codeWidth: number, barWidth: number, isNarrow: boolean, isChosen: boolean, isDim: boolean, row: number, onChoose: () => void}} props */
-export function CallRow({ outline: o, index: i, top, height, call, scale, now, codeWidth, barWidth, isNarrow, isChosen, isDim, row, onChoose }) {
+/** @param {{outline: import("./outline.js").Outline, index: number, top: number, height: number, call: any, question: string, scale: import("./scale.js").Scale, now: number, codeWidth: number, barWidth: number, isNarrow: boolean, isChosen: boolean, isDim: boolean, row: number, onChoose: () => void}} props */
+export function CallRow({ outline: o, index: i, top, height, call, question, scale, now, codeWidth, barWidth, isNarrow, isChosen, isDim, row, onChoose }) {
   const state = o.state[i];
   const took = isWait(o, i) || state === "o" ? endOf(o, i, now) - o.start[i] : o.took[i];
   const tries = triesOf(o, i);
@@ -16,15 +16,15 @@ export function CallRow({ outline: o, index: i, top, height, call, scale, now, c
   const style = { transform: `translateY(${top}px)`, height: `${height}px`, ...(isNarrow ? {} : { gridTemplateColumns: `${codeWidth}px minmax(0, 1fr)` }) };
   return html`<div role="row" class=${`call ${isChosen ? "chosen" : ""} ${isDim ? "dim" : ""}`} aria-rowindex=${row} aria-selected=${isChosen} style=${style} onClick=${onChoose}>
     <span role="cell" class="call-code"><span class="num">${o.position[i] || ""}</span><span class="call-text" style=${{ paddingLeft: `${Math.min(8, o.depth[i]) * 14}px` }}>
-      <span class=${`mark ${isWait(o, i) && state === "d" ? "wait" : HUE_OF[state]}-ink`}><${Icon} name=${isWait(o, i) && state === "d" ? "waiting" : ICON_OF[state] ?? "idle"} size=${14} label=${journalSay.states[/** @type {"d"} */ (state)]} /></span><${Code} o=${o} i=${i} call=${call} /></span></span>
+      <span class=${`mark ${isWait(o, i) && state === "d" ? "wait" : HUE_OF[state]}-ink`}><${Icon} name=${isWait(o, i) && state === "d" ? "waiting" : ICON_OF[state] ?? "idle"} size=${14} label=${journalSay.states[/** @type {"d"} */ (state)]} /></span><${Code} o=${o} i=${i} call=${call} question=${question} /></span></span>
     <span role="cell" class="call-bar" aria-label=${journalSay.bar(length(took), tries, journalSay.states[/** @type {"d"} */ (state)])}>${isNarrow ? html`<span class="meta">${label}</span>` : html`<${Bars} o=${o} i=${i} scale=${scale} now=${now} width=${barWidth} label=${label} />`}</span></div>`;
 }
 
-/** load_order('ord_981') → Order(…) @param {{o: import("./outline.js").Outline, i: number, call: any}} props */
-function Code({ o, i, call }) {
+/** load_order('ord_981') → Order(…) @param {{o: import("./outline.js").Outline, i: number, call: any, question: string}} props */
+function Code({ o, i, call, question }) {
   const name = o.names[o.name[i]] || "?";
   const op = o.ops[o.op[i]];
-  const rest = call?.call ? line(call.call.startsWith(name) ? call.call.slice(name.length) : `(${call.call})`, 120) : "";
+  const rest = call?.call ? line(call.call.startsWith(name) ? call.call.slice(name.length) : `(${call.call})`, 120) : o.state[i] === "p" && question ? `('${line(question, 80)}')` : "";
   const end = call?.error ? html`<span class="bad-ink"> → ${line(`${call.error.type}: ${call.error.message}`, 120)}</span>`
     : call?.returned ? html`<span class="result"> → ${line(call.returned, 120)}</span>`
     : o.state[i] === "p" ? html`<span class="you-ink"> ${journalSay.waits}</span>` : "";

@@ -13,7 +13,7 @@ export function makeScale(busy, from, to, width, folds) {
   const stretches = folds ? join(busy, from, to) : [];
   const worked = sum(stretches.length ? stretches : [[from, to]]);
   if (!folds || !stretches.length) return linear(from, from + whole, width, worked);
-  const gaps = [];
+  const gaps = /** @type {number[]} */ ([]);
   let at = from;
   for (const [begin, end] of stretches) { gaps.push(begin - at); at = end; }
   gaps.push(to - at);
@@ -99,7 +99,8 @@ export function axisLabels(scale, length, width) {
     const steps = Math.max(1, Math.floor((piece.x1 - piece.x0) / 130));
     for (let i = 0; i < steps; i++) {
       const x = piece.x0 + ((piece.x1 - piece.x0) * i) / steps;
-      place(x + 14, `+${length(scale.at(x + 0.001))}`, false);
+      const text = `+${length(scale.at(x + 0.001))}`;
+      if (!labels.some((label) => label.text === text)) place(x + 14, text, false);
     }
   }
   return labels;

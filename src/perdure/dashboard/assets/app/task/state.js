@@ -3,12 +3,11 @@
 
 import { get } from "../api.js";
 import { size } from "../format.js";
-import { Empty, html, Moment, Said, Skeleton, Trouble, useRead, wear } from "../parts.js";
+import { Button, Empty, html, Moment, Said, Skeleton, Trouble, useRead } from "../parts.js";
 import { place, setQuery } from "../router.js";
 import { stateSay } from "../say/past.js";
+import { may } from "../store.js";
 import { Tree } from "../values/tree.js";
-
-wear("past");
 
 const WHOLE = 100_000; // bytes up to which all of it is read at once
 
@@ -17,7 +16,14 @@ export default function State({ task, record }) {
   const latest = record.latest;
   if (record.unreadable) return html`<${Empty} icon="lock" title=${stateSay.sealed}><p><${Said} lines>${record.unreadable}<//></p><//>`;
   if (!latest) return html`<${First} key=${task.uid} task=${task} />`;
-  return html`<${Contents} key=${task.uid} task=${task} seq=${latest.seq} bytes=${latest.size} head=${html`<a class="link" href=${`/tasks/${task.path.slice("/v1/tasks/".length)}/checkpoints/${latest.seq}`}>${stateSay.checkpoint(latest.seq)}</a><${Moment} at=${latest.timestamp} /><span>${size(latest.size)}</span>`} />`;
+  return html`<${Contents} key=${task.uid} task=${task} seq=${latest.seq} bytes=${latest.size} head=${html`<a class="link" href=${`/tasks/${task.path.slice("/v1/tasks/".length)}/checkpoints/${latest.seq}`}>${stateSay.checkpoint(latest.seq)}</a><${Moment} at=${latest.timestamp} /><span>${size(latest.size)}</span><${EditInFork} task=${task} />`} />`;
+}
+
+/** The state is changed in a fork: the task itself may have a process that works on it.
+ * @param {{task: import("./tabs.js").TaskRef}} props */
+function EditInFork({ task }) {
+  if (!may("tasks:control") || !may("tasks:write")) return null;
+  return html`<${Button} small onClick=${() => import("./verbs.js").then((verbs) => verbs.openVerb("fork", { task, editsState: true, onDone: () => {} }))}>${stateSay.edit}<//>`;
 }
 
 /** The state that a task began with, as long as it has no checkpoint.

@@ -7,7 +7,7 @@
 
 import { get } from "../api.js";
 
-/** @typedef {{id: string, uid: string, ref: string, path: string}} TaskRef */
+/** @typedef {{id: string, uid: string, ref: string, path: `/v1/tasks/${string}`}} TaskRef */
 /** @typedef {{name: string, load: () => Promise<{default: any}>, scope?: string, for?: "function"|"plain", count?: (told: any) => number|undefined}} TabEntry */
 
 /** @type {TabEntry[]} */
@@ -32,6 +32,7 @@ export async function countTabs(task, signal) {
   const all = (/** @type {any} */ found) => (found.next ? undefined : found.items.length);
   return Object.fromEntries(await Promise.all([
     told("checkpoints", "checkpoints?limit=200", all), told("effects", "effects", all), told("audit", "audit", (found) => found.events),
+    told("units", "units?limit=200", (found) => new Set(found.items.map((/** @type {any} */ unit) => unit.name)).size || undefined),
     told("family", "family?limit=1", (found) => found.parents.length + found.children_total + found.dependencies.length),
   ]));
 }

@@ -1,27 +1,24 @@
 // @ts-check
-// The dialogs of a task's verbs: what would happen first, then the verb itself.
+// Which dialog a verb of a task has. Each is loaded when it is first opened.
 
-import { useState } from "preact/hooks";
-import { newOnce, Problem, send } from "../api.js";
-import { closeDialog, Dialog, openDialog } from "../dialog.js";
-import { Button, html, Trouble } from "../parts.js";
-import { dialogSay } from "../say/common.js";
-import { taskSay } from "../say/task.js";
+import { openDialog } from "../dialog.js";
+import { go } from "../router.js";
 
-/** Open the dialog of a verb. @param {string} verb @param {{task: any, record: any, summary?: any, way?: any, onDone: () => void}} about */
-export function openVerb(verb, about) {
-  openDialog(PlainVerb, { verb, ...about });
-}
+const plain = () => import("../verbs/plain.js");
+/** @type {Record<string, () => Promise<{default: any}>>} */
+const DIALOGS = {
+  cancel: () => import("../verbs/cancel.js"),
+  rollback: () => import("../verbs/rollback.js"),
+  fork: () => import("../verbs/fork.js"),
+  resume: () => import("../verbs/resume.js"),
+  pause: plain, archive: plain, signal: plain, instruct: plain, take: plain, stop: plain, delete: plain,
+};
 
-/** A verb that needs nothing but a yes. @param {{verb: string, task: import("./tabs.js").TaskRef, onDone: () => void}} props */
-function PlainVerb({ verb, task, onDone }) {
-  const [problem, setProblem] = useState(/** @type {Problem|null} */ (null));
-  const [once] = useState(newOnce);
-  const label = taskSay.verbs[/** @type {"pause"} */ (verb)].replace("…", "");
-  const act = async () => {
-    try { await send("POST", `${task.path}/${verb}`, verb === "pause" ? { message: "" } : {}, { once }); closeDialog(); onDone(); }
-    catch (error) { if (!(error instanceof Problem)) throw error; setProblem(error); }
-  };
-  return html`<${Dialog} title=${`${label} ${task.id}`} footer=${html`<${Button} onClick=${closeDialog}>${dialogSay.cancel}<//><${Button} main onClick=${act}>${label}<//>`}>
-    ${problem && html`<${Trouble} problem=${problem} />`}<//>`;
+/** Open the dialog of a verb, or the question that it decides.
+ * @param {string} verb @param {{task: any, call?: {function: string|null}|null, way?: any, at?: string|null, place?: string, editsState?: boolean, onDone: () => void}} about */
+export async function openVerb(verb, about) {
+  const asked = /^\/v1\/inbox\/([^/]+)\//.exec(about.way?.href ?? "");
+  if (asked) return go(`/inbox/${asked[1]}`);
+  const { default: content } = await DIALOGS[verb]();
+  openDialog(content, { verb, ...about, at: about.at ?? about.way?.body?.at ?? (about.way?.body?.to !== undefined ? String(about.way.body.to) : undefined) });
 }

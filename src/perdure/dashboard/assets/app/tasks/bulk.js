@@ -1,6 +1,6 @@
 // @ts-check
-// One verb for many tasks: always a dry run first. For a filter the server rehearses, and the confirmation names exactly
-// the tasks it has seen; ticked rows are done one by one.
+// One verb for many tasks, those of a filter or those that were ticked: the server rehearses first, and the confirmation
+// names exactly the tasks it has seen.
 
 import { useEffect, useState } from "preact/hooks";
 import { get, newOnce, Problem, send } from "../api.js";
@@ -8,7 +8,7 @@ import { closeDialog, Dialog, openDialog } from "../dialog.js";
 import { Act, Button, html, Said, Skeleton, Trouble } from "../parts.js";
 import { bulkSay } from "../say/bulk.js";
 import { dialogSay } from "../say/common.js";
-import { announcement, taskSignal } from "../store.js";
+import { announcement } from "../store.js";
 import { hrefOf } from "../tasks_parts.js";
 
 const ASK_NUMBER = 20;
@@ -16,7 +16,7 @@ const ASK_NUMBER = 20;
 /** @param {string} verb @param {{filter?: Record<string, string[]>, uids?: string[]}} which @param {() => void} onDone */
 export const openBulk = (verb, which, onDone) => openDialog(Bulk, { verb, which, onDone });
 
-/** @typedef {{count: number, items: any[], refused: {id: string, uid: string, why: string}[], refused_count: number, effects_undone: Record<string, number>, effects_uncertain: number, is_partial: boolean, confirm?: string}} Plan */
+/** @typedef {{count: number, items: any[], refused: {id: string, uid: string, why: string}[], refused_count: number, effects_undone: Record<string, number>, effects_uncertain: number, is_partial: boolean, confirm: string}} Plan */
 
 /** @param {{verb: string, which: {filter?: Record<string, string[]>, uids?: string[]}, onDone: () => void}} props */
 function Bulk({ verb, which, onDone }) {
@@ -26,10 +26,11 @@ function Bulk({ verb, which, onDone }) {
   const [message, setMessage] = useState(bulkSay.defaultMessage);
   const [job, setJob] = useState(/** @type {any} */ (null));
   const [looks, setLooks] = useState(0);
-  const body = { verb, filter: wireFilter(which.filter ?? {}), with: verb === "pause" ? { message } : {} };
+  const wanted = which.uids ? { uids: which.uids } : { filter: wireFilter(which.filter ?? {}) };
+  const body = { verb, ...wanted, with: verb === "pause" ? { message } : {} };
   useEffect(() => {
     setPlan(null); setProblem(null);
-    (which.uids ? Promise.resolve(planOf(verb, which.uids)) : send("POST", "/v1/bulk", { ...body, dry_run: true }, { once: newOnce() })).then(setPlan, (error) => { if (!(error instanceof Problem)) throw error; setProblem(error); });
+    send("POST", "/v1/bulk", { ...body, dry_run: true }, { once: newOnce() }).then(setPlan, (error) => { if (!(error instanceof Problem)) throw error; setProblem(error); });
   }, [looks, verb === "pause" ? message : ""]);
   useEffect(() => {
     if (!job?.id || job.state !== "running") return;
@@ -39,7 +40,6 @@ function Bulk({ verb, which, onDone }) {
   useEffect(() => { if (job?.state === "done") { announcement.value = bulkSay.done(job.result.done, job.result.refused_count); onDone(); } }, [job?.state]);
   const act = async () => {
     try {
-      if (which.uids && plan) return setJob(await oneByOne(verb, plan.items, body.with, setJob));
       setJob(await send("POST", "/v1/bulk", { ...body, dry_run: false, confirm: plan?.confirm }, { once: newOnce() }));
     } catch (error) { if (!(error instanceof Problem)) throw error; setProblem(error); }
   };
@@ -78,38 +78,8 @@ function wireFilter(filter) {
     if (name.startsWith("tag.")) (found.tags ??= {})[name.slice(4)] = values[0];
     else if (["status", "reason", "situation"].includes(name)) found[name] = values;
     else if (name === "version") found[name] = Number(values[0]);
-    else if (name === "archived") found[name] = values[0] === "true";
+    else if (name === "archived" || name === "hidden") found[name] = values[0] === "true";
     else found[name] = values[0];
   }
   return found;
-}
-
-const FINISHED = ["completed", "failed", "cancelled"];
-/** @param {string} verb @param {string} status */
-const fits = (verb, status) => (verb === "archive" || verb === "delete" ? FINISHED.includes(status) : verb === "resume" ? status === "paused" || status === "failed" : !FINISHED.includes(status) && !(verb === "pause" && status === "paused"));
-
-/** What would happen to the rows that were ticked, by what is known of them here. @param {string} verb @param {string[]} uids @returns {Plan} */
-function planOf(verb, uids) {
-  const tasks = uids.map((uid) => taskSignal(uid)?.peek()).filter((task) => task !== undefined);
-  const items = tasks.filter((task) => fits(verb, task.status));
-  const refused = tasks.filter((task) => !fits(verb, task.status)).map((task) => ({ id: task.id, uid: task.uid, why: task.status }));
-  return { count: items.length, items, refused, refused_count: refused.length, effects_undone: {}, effects_uncertain: 0, is_partial: false };
-}
-
-/** @param {string} verb @param {any[]} tasks @param {any} body @param {(job: any) => void} tell */
-async function oneByOne(verb, tasks, body, tell) {
-  const refused = [];
-  let done = 0;
-  for (const task of tasks) {
-    try {
-      if (verb === "delete") await send("DELETE", `/v1/tasks/~${task.uid}`, undefined, { match: `"${task.etag}"` });
-      else await send("POST", `/v1/tasks/~${task.uid}/${verb}`, body, { once: newOnce() });
-      done++;
-    } catch (error) {
-      if (!(error instanceof Problem) || error.status === 0 || error.status === 401) throw error;
-      refused.push({ id: task.id, uid: task.uid, why: error.message });
-    }
-    tell({ state: "running", say: `${done} / ${tasks.length}` });
-  }
-  return { state: "done", result: { done, refused_count: refused.length, refused } };
 }

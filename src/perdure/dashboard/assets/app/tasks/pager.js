@@ -73,7 +73,8 @@ const filterOf = (text) => {
   return found;
 };
 
-/** The first page again: what it holds comes first, and what is known beyond it stays.
+/** The first page again: what it holds comes first, and what is known beyond it stays. If more has come than a page
+ * holds, the list begins anew, as what lies between is not known.
  * @param {Rows} before @param {string[]} uids @param {string|null} cursor @param {string|null} next */
 function merge(before, uids, cursor, next) {
   const fresh = new Set(uids);
@@ -83,5 +84,6 @@ function merge(before, uids, cursor, next) {
   }
   if (next === null || !before.uids.length) return { ...before, uids, next, isWhole: next === null };
   const rest = before.uids.filter((uid) => !fresh.has(uid));
-  return before.uids.length <= uids.length ? { ...before, uids, next, isWhole: false } : { ...before, uids: [...uids, ...rest] };
+  const isNext = before.uids.includes(uids[uids.length - 1]);
+  return before.uids.length <= uids.length || !isNext ? { ...before, uids, next, isWhole: false } : { ...before, uids: [...uids, ...rest] };
 }

@@ -15,7 +15,7 @@ const FIRST_DEPTH = 3, FIRST_LINES = 60;
 /** @param {Path} path */
 export const keyOf = (path) => JSON.stringify(path);
 
-/** @param {any} value @returns {value is object} */
+/** @param {any} value @returns {value is Record<string, any>} */
 const isTree = (value) => value !== null && typeof value === "object";
 
 /** What the server left out here; null when this is an ordinary value. @param {any} value @returns {Cut|null} */

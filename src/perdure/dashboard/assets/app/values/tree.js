@@ -6,12 +6,10 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { get, Problem } from "../api.js";
 import { line, visible } from "../format.js";
 import { Icon } from "../icons.js";
-import { html, Trouble, useSize, wear } from "../parts.js";
+import { html, Trouble, useSize } from "../parts.js";
 import { valueSay } from "../say/values.js";
 import { allNodes, findText, keyOf, linesOf, LONG, openAtFirst, valueAt } from "./json_lines.js";
 import { NodeBar, TextView } from "./node.js";
-
-wear("values");
 
 /** @typedef {import("./json_lines.js").Line} Line */
 /** @typedef {import("./json_lines.js").Path} Path */

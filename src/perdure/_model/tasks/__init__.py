@@ -1,0 +1,1 @@
+"""Tasks: their status and moves, lists of them, leases, budgets and dependencies."""

@@ -1,0 +1,152 @@
+"""Remember in the store which keeper has which unit of a task.
+
+A keeper knows its units by name, but it is one machine's. After a move, a new container or the loss of its folder, the
+next keeper knows nothing of them. So the store has a note of each unit, and the notes belong to the task: a bundle
+takes them along. By them a unit that is made elsewhere is not called new, nor one that was left behind the latest.
+
+What must not be made twice, a request or a command, is noted before it is made. Another keeper does not make it; the
+whole answer of a request is in its note once it was read. The keeper that was to make it and does not know it never
+began: it writes its record down before it starts anything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from perdure._model import Verdict
+from perdure._runtime.keeper_client import Record
+from perdure._runtime.units.unit import Owner
+from perdure._store import Store
+from perdure._tasks import Shelf
+from perdure.errors import Conflict
+
+# Kinds of units that are made once per name, whatever becomes of them.
+ONCE = frozenset({"request", "pipes"})
+# A longer answer is only in its keeper's folder.
+MOST_ANSWER = 1 << 20
+_KIND = "unit"
+
+
+class Note(Struct, frozen=True, kw_only=True):
+    """Who has a unit, and the answer of a request that was read."""
+
+    keeper: str  # which folder of a keeper
+    host: str
+    asked: str = ""  # digest of what a request asks for
+    status: int | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    body: bytes | None = None
+
+
+class MadeElsewhere(Exception):
+    """Another keeper was to make the unit: its answer is in the note, or it is lost."""
+
+    def __init__(self, made: Note) -> None:
+        self.made = made
+
+    def as_unit(self, kind: str, name: str, owner: Owner, recipe: Mapping[str, Any]) -> tuple[Record, Verdict]:
+        if self.made.body is not None:
+            verdict = Verdict("kept", "it was answered; the answer is kept in the store", same=("answer",))
+        else:
+            verdict = Verdict(
+                "lost",
+                f"it was made on {self.made.host} by a keeper that is not here, and is not made twice",
+                do_not_assume=("that it was not done", "that it has ended"),
+                options=("choose another name", "rt.release(name) lets another one be made under this name"),
+            )
+        record = Record(
+            uid="",
+            kind=kind,
+            name=name,
+            owner=owner.told(),
+            recipe=dict(recipe),
+            made_at=0.0,
+            pid=0,
+            epoch=0,
+            ended=-1,
+            ended_at=None,
+            facts={"why": verdict.reason},
+            about={},
+            writer=0,
+        )
+        return record, verdict
+
+
+class UnitNote:
+    """The note of one unit."""
+
+    def __init__(self, store: Store, owner: Owner, unit: str) -> None:
+        self._shelf, self._host, self._key = _shelf(store, owner), store.presence.process.host, unit
+
+    async def taken_over(self, here: str, *, is_new: bool) -> str:
+        """The host where another keeper had it last, or "". From now on the keeper of this identity has it."""
+        while here:
+            kept = await self._shelf.get(self._key)
+            if kept is None:
+                if not is_new or await self._shelf.add(self._key, Note(keeper=here, host=self._host)):
+                    return ""
+            elif kept.value.keeper == here:
+                return ""
+            elif await self._shelf.change(kept, Note(keeper=here, host=self._host)):
+                return kept.value.host
+        return ""
+
+    async def begin(self, here: str, recipe: Mapping[str, Any]) -> None:
+        """Write down that the keeper of this identity is about to make it.
+
+        Raises:
+            MadeElsewhere: another keeper was to make it.
+            Conflict: that one was to make something else.
+        """
+        asked = _digest(recipe)
+        while here:
+            kept = await self._shelf.get(self._key)
+            if kept is None and await self._shelf.add(self._key, Note(keeper=here, host=self._host, asked=asked)):
+                return
+            if kept is not None and kept.value.keeper == here:
+                return
+            if kept is not None and kept.value.asked != asked:
+                raise Conflict(
+                    f"{self._key!r} was made on {kept.value.host}, as another one",
+                    kept="what is known of that one; nothing was made",
+                    do="choose another name",
+                )
+            if kept is not None:
+                raise MadeElsewhere(kept.value)
+
+    async def keep(self, status: int, headers: tuple[tuple[str, str], ...], body: bytes) -> None:
+        """Keep the whole answer. Nothing is written if it is there already, or too long."""
+        kept = await self._shelf.get(self._key) if len(body) <= MOST_ANSWER else None
+        if kept is not None and kept.value.body is None:
+            answered = replace(kept.value, status=status, headers=headers, body=body)
+            await self._shelf.change(kept, answered)  # who changed it meanwhile has kept the same answer
+
+
+async def forget_notes(store: Store, owner: Owner, name: str) -> bool:
+    """Let units of this name be made anew; False if there is no note of one."""
+    shelf = _shelf(store, owner)
+    found = [kept for kept in await shelf.all() if name in _names(kept.key)]
+    for kept in found:
+        await shelf.drop(kept)
+    return bool(found)
+
+
+def _digest(recipe: Mapping[str, Any]) -> str:
+    """Of what the name of a request stands for. A command's is its key alone: elsewhere its paths are others."""
+    asked = [recipe.get(name) for name in ("method", "url", "digest")]
+    return sha256(json.dumps(asked).encode()).hexdigest()
+
+
+def _names(key: str) -> tuple[str, str]:
+    name = key.partition(" ")[2]
+    return name, name.partition(":")[2]
+
+
+def _shelf(store: Store, owner: Owner) -> Shelf[Note]:
+    return Shelf(store, _KIND, Note, task=(owner.task, owner.uid))

@@ -1,0 +1,133 @@
+"""What the adapters cost an agent whose durability is off, beside the same agent without them.
+
+One run of an agent is a model call, three tools side by side, and a model call; the model is a script. The time is that
+of the processor, since the two differ by microseconds. A framework that is not installed is left out. Pydantic AI has
+no budget: any capability costs it some percent of such a run, and durability is off for nothing if it is left out.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Awaitable, Callable
+from importlib.util import find_spec
+from statistics import median
+from typing import Any
+
+from perdure.bench.figures import Budget, Figure, figure_of
+from perdure.bench.rounds import take_turns
+
+Run = Callable[[], Awaitable[object]]
+_MOST = 1.01
+_TOOLS = 3
+
+
+async def off_path(quick: bool) -> list[Figure]:
+    """A line for each framework that is here."""
+    makers = {"LangGraph": ("langchain", _langgraph), "Pydantic AI": ("pydantic_ai", _pydantic_ai)}
+    makers["OpenAI Agents"] = ("agents", _openai_agents)
+    figures = []
+    for name, (module, make) in makers.items():
+        if find_spec(module) is not None:
+            most = None if make is _pydantic_ai else _MOST
+            figures.append(await _beside(name, make(is_ours=False), make(is_ours=True), most, quick))
+    return figures
+
+
+async def _beside(name: str, bare: Run, ours: Run, most: float | None, quick: bool) -> Figure:
+    times = 10 if quick else 60
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that nothing is recorded
+        rounds = await take_turns(
+            5 if quick else 15, {"floor": lambda: _cpu_ms(bare, times), "ours": lambda: _cpu_ms(ours, times)}
+        )
+    budget = None if most is None else Budget(rounds["floor"].median * most, f"≤ {most} × floor")
+    what = f"{name}: an agent's run with {_TOOLS} tools, durability off"
+    return figure_of("adapters", what, "ms", rounds, floor_is="the same agent without perdure, CPU time", budget=budget)
+
+
+async def _cpu_ms(run: Run, times: int) -> float:
+    taken = []
+    for _ in range(times):
+        began = time.process_time()
+        await run()
+        taken.append((time.process_time() - began) * 1000)
+    return median(taken)
+
+
+def _langgraph(*, is_ours: bool) -> Run:
+    from langchain.agents import create_agent
+    from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+    from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+    from langchain_core.outputs import ChatGeneration, ChatResult
+    from langchain_core.tools import tool
+
+    from perdure.integrations.langgraph import DurableTools
+
+    class Script(GenericFakeChatModel):
+        messages: Any = iter(())
+
+        def bind_tools(self, tools: Any, **options: Any) -> Any:
+            return self
+
+        def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **options: Any) -> ChatResult:
+            calls: Any = [{"name": "look", "args": {"x": x}, "id": str(x)} for x in range(_TOOLS)]
+            is_over = isinstance(messages[-1], ToolMessage)
+            says = AIMessage("done") if is_over else AIMessage("", tool_calls=calls)
+            return ChatResult(generations=[ChatGeneration(message=says)])
+
+    @tool
+    async def look(x: int) -> str:
+        """Look at a thing."""
+        return f"seen {x}"
+
+    agent = create_agent(Script(), [look], middleware=[DurableTools(None)] if is_ours else [])
+    return lambda: agent.ainvoke({"messages": [HumanMessage("go")]})
+
+
+def _pydantic_ai(*, is_ours: bool) -> Run:
+    from pydantic_ai import Agent
+    from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
+    from pydantic_ai.models.function import FunctionModel
+
+    from perdure.integrations.pydantic_ai import PerdureDurability
+
+    def script(messages: Any, info: Any) -> ModelResponse:
+        if len(messages) > 1:
+            return ModelResponse(parts=[TextPart("done")])
+        return ModelResponse(parts=[ToolCallPart("look", {"x": x}) for x in range(_TOOLS)])
+
+    capabilities = [PerdureDurability[None]()] if is_ours else []
+    agent = Agent(FunctionModel(script), name="bench", capabilities=capabilities)
+
+    @agent.tool_plain
+    async def look(x: int) -> str:
+        return f"seen {x}"
+
+    return lambda: agent.run("go")
+
+
+def _openai_agents(*, is_ours: bool) -> Run:
+    from agents import Agent, Model, RunConfig, Runner, Usage, function_tool
+    from agents.items import ModelResponse
+    from agents.testing import assistant_message, function_call
+
+    from perdure.integrations.openai_agents import DurableRunner, durable_tool
+
+    class Script(Model):
+        async def get_response(self, system_instructions: Any, input: Any, *args: Any, **kwargs: Any) -> ModelResponse:
+            is_over = isinstance(input, list) and len(input) > 1
+            calls = [function_call("look", {"x": x}, call_id=str(x)) for x in range(_TOOLS)]
+            says: Any = [assistant_message("done")] if is_over else calls
+            return ModelResponse(output=says, usage=Usage(), response_id=None)
+
+        def stream_response(self, *args: Any, **kwargs: Any) -> Any:
+            raise NotImplementedError
+
+    async def look(x: int) -> str:
+        """Look at a thing."""
+        return f"seen {x}"
+
+    agent = Agent(name="bench", model=Script(), tools=[(durable_tool if is_ours else function_tool)(look)])
+    runner, config = DurableRunner if is_ours else Runner, RunConfig(tracing_disabled=True)
+    return lambda: runner.run(agent, "go", run_config=config)

@@ -1,0 +1,114 @@
+"""What a handler is given and what it gives back.
+
+A handler is an async function of one `Ask`. It gets a caller who has already been identified and holds the route's
+scopes, path parts that are decoded, and a query and a body that fit their shapes. It returns an `Answer`, or raises an
+exception of `perdure.errors`, which problems.py turns into problem+json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+
+from msgspec import Struct
+
+if TYPE_CHECKING:
+    from perdure._app import Perdure
+    from perdure.server.pipeline import Server
+
+Scope: TypeAlias = Literal[
+    "tasks:read",
+    "data:read",
+    "tasks:write",
+    "tasks:control",
+    "inbox:decide",
+    "units:type",
+    "events:send",
+    "schedules:write",
+    "webhooks:admin",
+    "store:admin",
+    "keys:admin",
+]
+SCOPE_MEANINGS: Mapping[Scope, str] = {
+    "tasks:read": "read ids, names, statuses, times and counts",
+    "data:read": "read what agents wrote: states, arguments, results, errors, output",
+    "tasks:write": "begin tasks and do an agent's own work",
+    "tasks:control": "pause, resume, cancel, roll back, fork and delete tasks",
+    "inbox:decide": "approve, reject and answer",
+    "units:type": "type into units",
+    "events:send": "send events",
+    "schedules:write": "make and change schedules and triggers",
+    "webhooks:admin": "make and change webhooks",
+    "store:admin": "look after the store: gc, doctor, bundles, workers",
+    "keys:admin": "make and revoke API keys",
+}
+How: TypeAlias = Literal["key", "session", "socket", "token", "nobody"]
+
+
+class Caller(Struct, frozen=True):
+    """Who asks: what its credential says."""
+
+    namespace: str
+    scopes: frozenset[str]
+    name: str  # of the key, or of the person: it signs what is written
+    how: How
+    credential: str = ""  # id of the key or session; never its secret
+    address: str = ""  # where the connection comes from
+
+    def may(self, scope: Scope) -> bool:
+        return scope in self.scopes
+
+    @property
+    def reads_data(self) -> bool:
+        """Whether this caller may see what agents wrote: states, arguments, questions, errors, output."""
+        return "data:read" in self.scopes
+
+
+Q = TypeVar("Q")
+B = TypeVar("B")
+
+
+@dataclass(frozen=True, slots=True)
+class Ask(Generic[Q, B]):
+    """One request, after everything that could be checked before its handler has been checked."""
+
+    app: Perdure  # of the caller's namespace
+    caller: Caller
+    server: Server
+    parts: Mapping[str, str]  # of the path, decoded
+    query: Q
+    body: B
+    headers: Mapping[str, str]  # names in lower case
+    request_id: str
+    once: str | None = None  # the Idempotency-Key, scoped to the credential and the route
+    mark: str = ""  # what signs all that this request and its repeats write; without a key, nothing
+    match: int | None = None  # the version that If-Match names
+    content: AsyncIterator[bytes] | None = None  # the raw body, for routes whose `body` is RAW
+    renew: Callable[[], Awaitable[Caller | None]] | None = None  # who asks, looked at again; None: may not any more
+    about: list[str] = field(default_factory=list)  # uids of the tasks that the handler has looked up
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a handler gives back. `value` is encoded as JSON; None is an empty body."""
+
+    value: Any = None
+    status: int = 200
+    etag: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    is_secret: bool = False  # it holds what is shown once: it is not kept for a repeated request
+    is_large: bool = False  # it may be: it is encoded in a thread
+
+
+@dataclass(frozen=True, slots=True)
+class Streamed:
+    """An answer whose body comes bit by bit. The iterator is closed when the client goes away."""
+
+    chunks: AsyncIterator[bytes]
+    media: str = "application/octet-stream"
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Handler: TypeAlias = Callable[[Ask[Any, Any]], Awaitable[Answer | Streamed]]

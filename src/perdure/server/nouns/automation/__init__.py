@@ -1,0 +1,1 @@
+"""What starts and answers by itself: schedules, triggers, callbacks, webhooks."""
