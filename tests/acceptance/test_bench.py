@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from perdure.bench import NAMES, Figure, Report, Section
-from perdure.bench.distributions import applies, core_install
 from perdure.bench.figures import Budget, Series
+from perdure.bench.lines.distributions import applies, core_install
 from tests.support import postgres
 
 PATIENCE = 300  # it takes a few seconds; a busy machine more
 WITH_PROTOTYPE = {"checkpoint", "chain", "together", "tasks", "crowd", "steps"}
+WITHOUT_STORE = {"import", "adapters"}
 PACKAGE = "import perdure (each name is loaded when it is used)"
 
 
@@ -35,69 +36,61 @@ def server() -> str:
         pytest.skip(str(problem))
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def section(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
+def section(engine: str, folder: Path, *words: str) -> Any:
     """What `perdure bench --quick --json` says of one engine."""
-    folder = tmp_path_factory.mktemp("bench")
-    words = ["--engine", request.param, "--quick", "--json", "--folder", str(folder)]
-    if request.param == "postgres":
-        words += ["--url", request.getfixturevalue("server")]
-    for name in set(NAMES) - {"import"}:
-        words += ["--only", name]
-    done = bench(*words)
+    only = [word for name in set(NAMES) - WITHOUT_STORE for word in ("--only", name)]
+    done = bench("--engine", engine, "--quick", "--json", "--folder", str(folder), *words, *only)
     assert (done.returncode, done.stderr) == (0, "")
-    report = json.loads(done.stdout)
-    (found,) = report["sections"]
-    assert found["engine"] == request.param
+    (found,) = json.loads(done.stdout)["sections"]
+    assert found["engine"] == engine
     assert list(folder.iterdir()) == []
     return found
 
 
+# One test for each engine: a second one would measure everything once more, in another worker.
 @pytest.mark.req("R20")
-def test_every_line_has_its_figure_and_its_floor(section: dict[str, Any]) -> None:
-    for line in section["figures"]:
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_every_line_is_there_with_its_figure_its_floor_and_a_judgement(
+    engine: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    words = ["--url", request.getfixturevalue("server")] if engine == "postgres" else []
+    lines = section(engine, tmp_path, *words)["figures"]
+    for line in lines:
         assert line["figure"] > 0, line
-        assert line["floor"] > 0 and line["floor_is"], line
-        assert line["ratio"] == pytest.approx(line["figure"] / line["floor"])
-
-
-def test_no_line_is_missing(section: dict[str, Any]) -> None:
-    wanted = set(NAMES) - {"import"}
-    if section["engine"] == "postgres":
-        wanted -= {"share", "shell"}  # how SQLite shares its one file; shells are measured once
-    else:
-        wanted -= {"session"}  # of PostgreSQL
-    assert {line["name"] for line in section["figures"]} == wanted
-
-
-def test_a_budget_is_judged_where_there_is_one(section: dict[str, Any]) -> None:
-    judged = [line for line in section["figures"] if line["budget"] is not None]
-    assert len(judged) >= 8
-    for line in section["figures"]:
+        if line["floor"] is None:  # the bytes and requests of a page have nothing beside them but a budget
+            assert line["name"] == "pages" and line["budget"] is not None, line
+        else:
+            assert line["floor"] > 0 and line["floor_is"], line
+            assert line["ratio"] == pytest.approx(line["figure"] / line["floor"])
         assert (line["met"] is None) == (line["budget"] is None)
+    # How SQLite shares its one file; shells are measured once; sessions are of PostgreSQL.
+    elsewhere = {"share", "shell"} if engine == "postgres" else {"session"}
+    assert {line["name"] for line in lines} == set(NAMES) - WITHOUT_STORE - elsewhere
+    assert sum(line["budget"] is not None for line in lines) >= 8
+    assert {line["name"] for line in lines if line["prototype"] is not None} == WITH_PROTOTYPE
+    if engine == "postgres":
+        assert databases_left(words[1]) == []
 
 
-def test_the_bare_prototype_runs_beside_perdure(section: dict[str, Any]) -> None:
-    beside = {line["name"] for line in section["figures"] if line["prototype"] is not None}
-    assert beside == WITH_PROTOTYPE
-
-
-def test_no_database_is_left_behind(section: dict[str, Any], server: str) -> None:
+def databases_left(server: str) -> list[Any]:
     import psycopg
 
     with psycopg.connect(server) as connection:
-        left = connection.execute("SELECT datname FROM pg_database WHERE datname LIKE 'perdure_bench_%'").fetchall()
-    assert left == []
+        return connection.execute("SELECT datname FROM pg_database WHERE datname LIKE 'perdure_bench_%'").fetchall()
 
 
-def test_starting_up_is_measured_without_a_store() -> None:
-    done = bench("--quick", "--json", "--only", "import")
+def test_starting_up_and_adapters_are_measured_without_a_store() -> None:
+    done = bench("--quick", "--json", "--only", "import", "--only", "adapters")
     (section,) = json.loads(done.stdout)["sections"]
     lines = {line["what"]: line for line in section["figures"]}
     assert section["engine"] == "process"
     names = lines["from perdure import Perdure, durable, step, effect"]
     assert names["floor"] > 0 and names["figure"] > lines[PACKAGE]["figure"]
     assert lines["distributions of the core install"]["detail"]["names"] == sorted(core_install("perdure"))
+    frameworks = [
+        what.split(":")[0] for what, line in lines.items() if line["name"] == "adapters" and line["floor"] > 0
+    ]
+    assert frameworks == ["LangGraph", "Pydantic AI", "OpenAI Agents"]
 
 
 def test_people_get_a_table(tmp_path: Path) -> None:

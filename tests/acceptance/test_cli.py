@@ -239,14 +239,6 @@ def test_an_id_may_begin_with_a_dash(shell: Shell) -> None:
     assert mistaken.returncode == 2 and "starts with - after --" in mistaken.stderr
 
 
-def test_the_shell_completes_commands_and_ids(shell: Shell, app: sync.Perdure) -> None:
-    app.tasks.open("nightly")
-    app.close()
-    for words, wanted in (("perdure sho", "show"), ("perdure show ni", "nightly")):
-        asked = {"_PERDURE_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
-        assert f"plain,{wanted}" in shell.run(env=asked).stdout.split()
-
-
 # ── when it goes wrong ───────────────────────────────────────────────────────────────────────────
 
 
@@ -272,6 +264,7 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> Shell:
         (2, "taks", "did you mean `perdure tasks`?"),
         (2, "show", "missing argument 'ID'"),
         (2, 'checkpoint running --state {"n":', "line 1 column 6 (character 5)"),
+        (2, "complete running --result shipped", "a text needs its own quotes: '\"shipped\"'"),
         (2, "checkpoint running --state @missing.json", "cannot read missing.json"),
         (2, "checkpoint running --state NaN", "NaN"),
         (2, "wait running --timeout 5", "500ms, 30s, 10m, 1h30m or 2d"),
@@ -282,7 +275,7 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> Shell:
         (2, "pause running why --reason checkpoint --set message=x", "no field 'message'"),
         (2, "resume paused --set approved", "key=value"),
         (2, "fail running bad --error 3", "JSON object"),
-        (2, "tasks --store gopher://x", "no kind of store"),
+        (2, "tasks --store gopher://x", "not a kind of store"),
         (2, "tasks --store=", "--store is empty"),
         (3, "show ghost", "no task 'ghost'"),
         (3, "diff running 1 9", "no checkpoint"),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Annotated, Literal
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from perdure import Perdure, Retry, durable, effect, pause, step
+from perdure import Perdure, Retry, checkpoint, durable, effect, idempotency_key, pause, signals, step
+from perdure.pause import Rejected
 
 app = Perdure(os.environ.get("PERDURE_URL"))
 
@@ -142,3 +145,123 @@ async def crawl_and_wait(pages: int) -> int:
         await fetch(page)
     await stand_still()
     return pages
+
+
+@durable
+async def crawl_in_turns(pages: int, turns: int) -> int:
+    """Fetches some pages, and waits to be told before it fetches as many again."""
+    for turn in range(turns):
+        for page in range(pages):
+            await fetch(turn * pages + page)
+        await signals.next("more", int)
+    return pages * turns
+
+
+# ── deeds in the world, which a test can count: a line of a file each ───────────────────────────────
+
+
+def _deed(line: str) -> None:
+    with Path(os.environ["PERDURE_TEST_WORLD"]).open("a", encoding="utf-8") as world:
+        world.write(line + "\n")
+
+
+class Spot(Struct):
+    """A place in a building."""
+
+    city: str
+    floor: int = 0
+
+
+class Rollout(Struct):
+    """How a version goes out."""
+
+    replicas: Annotated[int, Meta(ge=1, le=9)]
+    ring: Literal["canary", "half", "all"]
+    spot: Spot
+    window: datetime | None = None
+    hosts: list[str] = []
+
+
+@durable
+async def roll_out(version: str) -> Rollout:
+    return await pause.input("How does it go out?", Rollout)
+
+
+@durable
+async def send_letter(to: str) -> Any:
+    said = await pause.approval(
+        f"Send this letter to {to}?", editable={"subject": "Hello", "lines": 2, "urgent": False}
+    )
+    return said.edited
+
+
+@durable
+async def wait_for_a_yes(what: str) -> str:
+    try:
+        await pause.approval(f"Ship {what}?", expires="2h")
+    except Rejected as refused:
+        return f"not shipped: {refused}"
+    return "shipped"
+
+
+@durable
+async def sign(what: str) -> str:
+    """Takes no for an answer after ten seconds."""
+    try:
+        await pause.approval(f"Sign {what}?", expires="10s")
+    except Rejected as refused:
+        return f"not signed: {refused}"
+    return "signed"
+
+
+@durable
+async def nightly(day: str) -> str:
+    return day
+
+
+@effect
+async def send_invoice(number: str) -> str:
+    _deed(f"invoice {number} {idempotency_key()}")
+    if not Path(os.environ["PERDURE_TEST_WORLD"] + ".open").exists():
+        await asyncio.Event().wait()
+    return f"receipt-{number}"
+
+
+@durable
+async def invoice(number: str) -> str:
+    return await send_invoice(number)
+
+
+async def take_down(up: str, name: str) -> None:
+    _deed(f"down {name}")
+
+
+@effect(undo=take_down)
+async def put_up(name: str) -> str:
+    _deed(f"up {name}")
+    return name
+
+
+@effect
+async def announce(text: str) -> None:
+    _deed(f"said {text}")
+
+
+@step(flush=True)
+async def measure(offset: int) -> int:
+    return 10 + offset
+
+
+@durable
+async def launch(ship: str, offset: int = 0) -> str:
+    """Puts three things up, with a checkpoint after the first, and asks before it ends."""
+    ready = await checkpoint.last({"stage": 0, "fuel": 0, "crew": ["ada", "lin"]})
+    if ready["stage"] == 0:
+        await put_up(f"{ship} tank")
+        ready = {**ready, "stage": 1, "fuel": await measure(offset)}
+        await checkpoint.save(ready)
+    await put_up(f"{ship} tower")
+    await put_up(f"{ship} flag")
+    await announce(ship)
+    await pause.approval(f"Launch {ship}?")
+    return f"{ship} with {ready['fuel']} and {len(ready['crew'])} on board"

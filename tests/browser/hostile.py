@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
+from perdure import Retry, durable, effect, signals, step
+
 HOSTILE = (
     "<script>alert(1)</script>",
     "<img src=x onerror=alert(1)>",
@@ -72,3 +76,23 @@ HOSTILE_VALUES = (
     {"$cut": {"length": 1, "at": "javascript:alert(1)"}},
     {"__proto__": {"polluted": 1}},
 )
+
+
+@step(retry=Retry(2, wait="1ms"))
+async def complain(text: str) -> None:
+    raise ValueError(text)
+
+
+@effect
+async def tell_world(text: str) -> str:
+    return text
+
+
+@durable(name="<img src=x onerror=alert(3)>")
+async def complain_hostile(texts: list[str]) -> None:
+    """Its name, and the texts of its arguments, errors, effects and signals, are hostile."""
+    for text in texts:
+        await tell_world(text)
+        with suppress(ValueError):
+            await complain(text)
+    await signals.next(texts[0], str)

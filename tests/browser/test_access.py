@@ -34,9 +34,16 @@ def filled(store):
     return store
 
 
+# A colour that is still fading is none that a reader sees; what moves without end is left out.
+SETTLED = """async () => { await Promise.all(document.getAnimations()
+    .filter((one) => one.effect.getComputedTiming().iterations !== Infinity)
+    .map((one) => one.finished.catch(() => null))); }"""
+
+
 def violations(page: Page) -> list[str]:
     """What axe finds. Its script comes through the debugger: the policy of the page lets no script in."""
     page.evaluate(AXE.read_text(encoding="utf-8") + "; 0")
+    page.evaluate(SETTLED)
     found = page.evaluate(
         "async () => (await axe.run(document, {resultTypes: ['violations'],"
         " runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})).violations"
@@ -45,14 +52,22 @@ def violations(page: Page) -> list[str]:
     return [str(each) for each in found]
 
 
+def stands(page: Page) -> None:
+    """Wait until a page is drawn with its data, and nothing fades in any more."""
+    expect(page.get_by_role("heading", level=1).first).to_be_attached()
+    expect(page.locator("main .panel, main .empty").first).to_be_visible()
+    expect(page.locator(".skeleton")).to_have_count(0)
+    page.wait_for_load_state("load")
+    page.evaluate("Promise.all(document.getAnimations().map((each) => each.finished.catch(() => {})))")
+
+
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
 def test_no_page_has_a_violation(filled, page, server, size):
     page.set_viewport_size(size)
     found = {}
     for name, address in PAGES.items():
         page.goto(server.told["url"] + address)
-        expect(page.get_by_role("heading", level=1).first).to_be_attached()
-        page.wait_for_timeout(500)
+        stands(page)
         for theme in ("light", "dark"):
             page.emulate_media(color_scheme=theme)
             if bad := violations(page):
@@ -73,6 +88,5 @@ def test_no_dialog_has_a_violation(filled, page, server, dialog):
 def test_a_page_of_320_pixels_needs_no_sideways_scrolling(filled, page, server, address):
     page.set_viewport_size(PHONE)
     page.goto(server.told["url"] + address)
-    expect(page.get_by_role("heading", level=1).first).to_be_attached()
-    page.wait_for_timeout(400)
+    stands(page)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]

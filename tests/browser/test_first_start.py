@@ -8,14 +8,36 @@ import pytest
 from playwright.sync_api import expect
 
 from perdure.sync import Perdure
+from tests.browser import agents
+from tests.browser.conftest import ENGINES
+from tests.support.browser import log_in, watching
 
 
+@pytest.mark.parametrize("store", ENGINES, indirect=True)
 def test_an_empty_store_is_explained_and_the_page_fills_when_the_first_task_comes(page, store):
     expect(page.get_by_role("heading", name="No task yet")).to_be_visible()
     with Perdure(store) as app:
         app.tasks.open("crawl-docs")
     expect(page.get_by_role("link", name="1 idle")).to_be_visible()
     expect(page).to_have_title(re.compile("Now · perdure"))
+
+
+def test_now_comes_in_few_requests_and_few_bytes(chromium, server, store, new_link):
+    with Perdure(store) as app:
+        app.run_until_paused("checkout-42", agents.checkout, "ord_981")
+    with watching(chromium, server.told["url"]) as first:
+        log_in(first.page(), new_link())
+        session = first.context.storage_state()
+    with watching(chromium, server.told["url"], storage_state=session) as cold:
+        page, asked = cold.page(), []
+        page.on("requestfinished", lambda request: asked.append(request))
+        page.goto(server.told["url"])
+        expect(page.get_by_role("button", name="Approve")).to_be_visible()
+        page.wait_for_load_state("load")
+        assert len(asked) <= 19, [request.url for request in asked]  # and the stream, which does not finish
+        sizes = [request.sizes() for request in asked]
+        assert sum(size["responseBodySize"] + size["responseHeadersSize"] for size in sizes) <= 200_000
+        assert page.locator("*").count() <= 1500
 
 
 def test_a_link_that_was_used_is_refused(page, server, another):

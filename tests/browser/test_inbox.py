@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from perdure.sync import Perdure
 from tests.browser import agents
+from tests.browser.conftest import ENGINES
 from tests.support.browser import log_in
 
 
@@ -18,6 +19,8 @@ def app(store):
         yield app
 
 
+@pytest.mark.parametrize("store", ENGINES, indirect=True)
+@pytest.mark.req("R145")
 def test_an_approval_is_given_with_a_comment_from_now_and_the_task_goes_on(page, app):
     app.run_until_paused("checkout-42", agents.checkout, "ord_981")
     needs = page.get_by_role("region", name="Needs you")
@@ -32,6 +35,7 @@ def test_an_approval_is_given_with_a_comment_from_now_and_the_task_goes_on(page,
     expect(page).to_have_title(re.compile(r"^Now"))
 
 
+@pytest.mark.parametrize("store", ENGINES, indirect=True)
 def test_of_two_who_decide_one_counts_and_the_other_keeps_what_they_wrote(page, app, server, another, new_link):
     app.run_until_paused("checkout-42", agents.checkout, "ord_981")
     first, second = page, another()
@@ -41,9 +45,14 @@ def test_of_two_who_decide_one_counts_and_the_other_keeps_what_they_wrote(page, 
     for each in (first, other):
         each.goto(f"{server.told['url']}/inbox")
         expect(each.get_by_role("button", name="Approve")).to_be_visible()
-    other.route("**/v1/stream*", lambda route: route.abort())
+    held: list[Route] = []
+    other.route("**/v1/inbox/*/approve", lambda route: held.append(route))
     other.get_by_role("textbox", name="Comment").fill("too expensive")
+    with other.expect_request("**/v1/inbox/*/approve"):
+        other.get_by_role("button", name="Approve").click()  # its request is on the way while the first one decides
     first.get_by_role("button", name="Approve").click()
     expect(first.get_by_text("Approved by you").first).to_be_visible()
+    with other.expect_response(lambda answer: answer.status == 409):
+        held[0].continue_()
     expect(other.get_by_text("Approved by").first).to_be_visible()
     expect(other.locator("pre", has_text="too expensive")).to_be_visible()

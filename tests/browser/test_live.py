@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from perdure.sync import Perdure
 from tests.browser import agents
+from tests.browser.conftest import ENGINES
 from tests.support.browser import log_in
 from tests.support.server_processes import started
 
@@ -32,6 +33,8 @@ def test_a_task_without_a_worker_says_so_and_goes_on_by_itself_when_one_comes(pa
         expect(page.get_by_role("row").filter(has_text="fetch(4)")).to_be_visible(timeout=PATIENCE)
 
 
+@pytest.mark.parametrize("store", ENGINES, indirect=True)
+@pytest.mark.req("R145")
 def test_after_the_death_of_a_worker_the_page_shows_the_next_attempt_and_no_call_twice(page, app, store, server):
     app.start("steady", agents.crawl_and_wait, 3)
     page.goto(f"{server.told['url']}/tasks/steady")

@@ -62,6 +62,36 @@ def test_a_checkpoint_is_pinned_from_its_row(page, review, server, app):
     assert [one.seq for one in review.checkpoints() if one.pinned] == [2]
 
 
+def test_an_archived_function_keeps_its_journal_and_says_what_it_was_called_with(page, app, server):
+    app.run("crawl-9", agents.crawl, 2)
+    for number in range(3):
+        app.tasks.create(f"crawl-9{number}", state={})
+    app.tasks.open("crawl-9").archive()
+    page.goto(f"{server.told['url']}/tasks/crawl-9")
+    expect(page.locator(".facts")).to_contain_text("crawl(pages=2)")
+    expect(page.locator(".facts")).to_contain_text("archived")
+    expect(page.get_by_role("row").filter(has_text="fetch(1)")).to_be_visible()
+    expect(page.get_by_role("button", name="Roll back…")).to_have_count(0)  # it has no checkpoint
+    page.get_by_role("button", name="As code").click()
+    expect(page).to_have_url(re.compile("as=code"))
+    listing = page.get_by_label("As code", exact=True)
+    expect(listing).to_contain_text("fetch(0)  # → '00000000'")
+    expect(listing).to_contain_text("fetch(1)  # → '9e3779b1'")
+
+
+def test_a_task_without_a_function_tells_its_history_in_words_the_newest_first(page, app, server):
+    task = app.tasks.create("plain", state={"n": 0})
+    for number in range(203):
+        task.checkpoint({"n": number})
+    task.pause("Which door?", reason="human_input")
+    page.goto(f"{server.told['url']}/tasks/plain")
+    events = page.get_by_role("list", name="What happened").get_by_role("listitem")
+    expect(events.first).to_contain_text("paused: Which door?")
+    expect(events.filter(has_text="the task was made")).to_have_count(0)
+    page.get_by_role("button", name="Earlier events").click()
+    expect(events.last).to_contain_text("the task was made")
+
+
 def test_the_tabs_tell_effects_attempts_relatives_events_and_cost(page, app, server):
     app.run_until_paused("checkout-42", agents.checkout, "ord_9")
     app.tasks.create("later", state={}, depends_on=["checkout-42", "not-there"])
@@ -80,7 +110,12 @@ def test_the_tabs_tell_effects_attempts_relatives_events_and_cost(page, app, ser
     expect(page.get_by_text(re.compile("Chain whole: [0-9]+ events"))).to_be_visible()
     tabs.get_by_role("link", name="Cost").click()
     expect(page.get_by_text("No model call is on record")).to_be_visible()
+    saved = page.locator(".saved")
+    expect(saved).to_contain_text("Not repeated by its next attempt")
+    expect(saved).to_contain_text("5 steps, 1 effect")
+    app.tasks.open("checkout-42").cancel()
+    expect(saved).to_contain_text("Nothing: its first attempt ended it.")
     page.goto(f"{url}/tasks/later/family")
     expect(page.get_by_text("not there yet")).to_be_visible()
-    page.get_by_role("link", name="checkout-42").click()
+    page.get_by_role("link", name="checkout-42", exact=True).click()
     expect(page.get_by_role("heading", name="checkout-42")).to_be_visible()

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from perdure.dashboard import shell
+from perdure.dashboard.asset_files import assets
+from perdure.dashboard.chunks import PAGES, Chunks, imports_of, modules_of
 
 ROOT = Path(__file__).resolve().parents[2]
 ASSETS = ROOT / "src" / "perdure" / "dashboard" / "assets"
@@ -80,6 +82,7 @@ def test_vendored_files_are_as_published(monkeypatch):
     sys.modules.pop("vendor", None)
 
 
+@pytest.mark.req("R145")
 def test_no_asset_names_another_host():
     own = [
         file
@@ -95,11 +98,35 @@ def test_no_asset_names_another_host():
     assert found == set()
 
 
-@pytest.mark.parametrize("page", ["now", "tasks", "task", "inbox", "operate"])
-def test_what_a_page_needs_is_preloaded_and_heavy_tools_are_not(page):
-    found = shell.modules_of(page)
+MODULES = {
+    str(file.relative_to(ASSETS)): file.read_text(encoding="utf-8") for file in SCRIPTS if file.name != "theme.js"
+}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_needs_comes_in_two_files_and_heavy_tools_come_later(page):
+    found = modules_of(MODULES, page)
     assert {"app/main.js", "app/shell.js"} <= {*found}
     assert not {"app/search.js", "app/help.js", "app/forms/form.js", "app/tasks/bulk.js"} & {*found}
+    assert len(assets().files_of[page]) <= 2
+    for name in found:
+        text = MODULES[name]
+        assert not re.search(r"^export (let|var|\{|\*)", text, re.MULTILINE), f"{name}: exports stay what they were"
+        assert not re.search(r"^import [^;]*$", text, re.MULTILINE), f"{name}: an import is one line"
+        before = found[: found.index(name)]
+        assert {*imports_of(MODULES, name)} <= {*before}, f"{name}: two modules import each other"
+
+
+def test_a_module_is_served_once():
+    chunks = Chunks(MODULES)
+    served = chunks.served()
+    assert {*served} == {*MODULES} - {*chunks.of} | {*chunks.of.values()}
+    for name, text in MODULES.items():
+        own = re.search(r"^export (?:default )?((?:async )?(?:function|const|class) \w+)", text, re.MULTILINE)
+        if own is None:
+            continue
+        holders = [file for file, joined in served.items() if re.search(rf"{own[1]}\b", joined)]
+        assert chunks.of.get(name, name) in holders
 
 
 # ── contrast ─────────────────────────────────────────────────────────────────────────────────────
@@ -117,6 +144,37 @@ GRAPHICS = [
     ("focus", "surface"),
     ("focus", "bg"),
 ]
+
+
+SAYS = re.compile(r"^export const (\w+) = (\{[^\n]*\}|\{.*?^\});$", re.MULTILINE | re.DOTALL)
+# Strings, templates and comments, which can hold braces, and every word with a colon.
+TOKEN = re.compile(r"\"(?:[^\"\\]|\\.)*\"|`(?:[^`\\]|\\.)*`|//[^\n]*|/\*.*?\*/|[{([\])}]|\b(\w+):", re.DOTALL)
+
+
+CODE = [each.read_text(encoding="utf-8") for each in SCRIPTS if "say" not in each.parts]
+
+
+def own_names(body: str) -> list[str]:
+    """The names of an object's own properties, without those of objects inside it."""
+    depth, found = 0, []
+    for token in TOKEN.finditer(body):
+        depth += {"{": 1, "(": 1, "[": 1}.get(token[0], 0) - {"}": 1, ")": 1, "]": 1}.get(token[0], 0)
+        if token[1] and depth == 1:
+            found.append(token[1])
+    return found
+
+
+@pytest.mark.parametrize("file", [file for file in SCRIPTS if "say" in file.parts], ids=lambda file: file.name)
+def test_every_text_is_shown_somewhere(file):
+    unused = []
+    for name, body in SAYS.findall(file.read_text(encoding="utf-8")):
+        users = "\n".join(text for text in CODE if name in text)
+        named = "|".join({name, *re.findall(rf"\b{name} as (\w+)", users)})
+        used = set(re.findall(rf"\b(?:{named})\??\.(\w+)", users))
+        if re.search(rf"\b(?:{named})\[", users):
+            continue  # its texts are looked up by names of the API
+        unused += [f"{name}.{key}" for key in own_names(body) if key not in used]
+    assert unused == []
 
 
 def themes() -> dict[str, dict[str, str]]:

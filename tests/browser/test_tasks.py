@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 
@@ -9,6 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from perdure.sync import Perdure
+from tests.browser import agents
 from tests.support.server_processes import live_server
 
 
@@ -40,6 +42,43 @@ def test_a_value_inside_a_row_changes_in_place_while_rows_hold_still(page, app, 
     expect(row).to_contain_text("completed")
 
 
+# Scrolls to the end of the list, and gives the ids that it saw by the place of their rows.
+READ_ALL = """async (count) => {
+  const box = document.querySelector("[role=grid]"), seen = new Map();
+  const draw = () => new Promise(requestAnimationFrame);
+  while (seen.size < count) {
+    for (const row of box.querySelectorAll("[role=row][aria-rowindex]")) {
+      const link = row.querySelector("a.id");
+      if (link) seen.set(Number(row.getAttribute("aria-rowindex")), link.textContent);
+    }
+    box.scrollTop += 300;
+    await draw();
+  }
+  return [...seen.values()];
+}"""
+
+
+def test_more_new_tasks_than_a_page_holds_leave_no_gap_and_none_stands_twice(page, app, server):
+    for number in range(150):
+        app.tasks.create(f"old-{number:03}", state={})
+    with page.expect_response(re.compile("/v1/stream")):  # from here on every change is told
+        page.goto(f"{server.told['url']}/tasks")
+    row = page.get_by_role("row").filter(has_text="old-149")
+    expect(row).to_be_visible()
+    assert len(set(page.evaluate(READ_ALL, 150))) == 150
+    page.get_by_role("grid").evaluate("(box) => { box.scrollTop = 0; }")
+    row.hover()
+    for number in range(130):
+        app.tasks.create(f"new-{number:03}", state={})
+    expect(page.get_by_role("button", name=re.compile("130 changes"))).to_be_visible()
+    expect(row).to_be_visible()
+    page.keyboard.press(".")
+    expect(page.get_by_role("row").filter(has_text="new-129")).to_be_visible()
+    assert sorted(set(page.evaluate(READ_ALL, 280))) == sorted(
+        [f"old-{number:03}" for number in range(150)] + [f"new-{number:03}" for number in range(130)]
+    )
+
+
 def test_a_filter_is_cancelled_after_a_dry_run_and_nothing_else_is(page, app, server):
     for number in range(25):
         app.tasks.create(f"a-{number:02}", state={}, agent="loader")
@@ -59,6 +98,52 @@ def test_a_filter_is_cancelled_after_a_dry_run_and_nothing_else_is(page, app, se
     assert app.tasks.get("other").status == "running"
 
 
+def test_ticked_rows_are_rehearsed_by_the_server_with_the_effects_at_stake(page, app, server, monkeypatch, tmp_path):
+    monkeypatch.setenv("PERDURE_TEST_WORLD", str(tmp_path / "world"))
+    for ship in ("one", "two"):
+        app.run_until_paused(ship, agents.launch, ship)
+    app.tasks.create("three", state={}).complete("done")
+    page.goto(f"{server.told['url']}/tasks")
+    for id in ("one", "three"):
+        page.get_by_role("checkbox", name=f"Select {id}").check()
+    page.get_by_role("button", name="Cancel…").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("This would cancel 1 task.")
+    expect(dialog).to_contain_text("put_up ×3")
+    expect(dialog).to_contain_text("1 task is left alone")
+    dialog.get_by_role("button", name="Cancel 1 task").click()
+    expect(dialog).to_contain_text("1 task done")
+    assert {one.id for one in app.tasks.list().items if one.status == "paused"} == {"two"}
+
+
+def test_filters_by_time_tag_and_shelf_live_in_the_address_and_are_saved_as_a_file(page, app, server):
+    app.tasks.create("red", state={}, tags={"batch": "a=b"})
+    app.tasks.create("blue", state={}, tags={"batch": "c"}).complete(1)
+    app.tasks.open("blue").archive()
+    page.goto(f"{server.told['url']}/tasks")
+    rows = page.get_by_role("row").filter(has=page.locator("a.id"))
+    expect(rows).to_have_count(1)
+    page.get_by_role("button", name="Columns").click()
+    page.get_by_role("checkbox", name="archived tasks").check()
+    expect(rows).to_have_count(2)
+    expect(page).to_have_url(re.compile("archived=true"))
+    page.keyboard.press("Escape")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save as NDJSON").click()
+    lines = saved.value.path().read_text(encoding="utf-8").splitlines()
+    assert {json.loads(line)["id"] for line in lines} == {"red", "blue"}
+    page.get_by_role("searchbox").fill("batch=a=b")
+    page.get_by_role("searchbox").press("Enter")
+    expect(rows).to_have_count(1)
+    expect(page.get_by_role("button", name="batch=a=b")).to_be_visible()
+    page.get_by_label("When it began").select_option("last hour")
+    expect(page).to_have_url(re.compile("since=20"))
+    page.reload()
+    expect(rows).to_have_count(1)
+    page.goto(f"{server.told['url']}/tasks?since=2100-01-01T00:00:00Z")
+    expect(page.get_by_text("No task matches")).to_be_visible()
+
+
 def test_a_lost_server_is_told_and_its_return_is_noticed(page, app, store, server, watched):
     watched.foreseen += [
         "ERR_CONNECTION_REFUSED",
@@ -76,3 +161,4 @@ def test_a_lost_server_is_told_and_its_return_is_noticed(page, app, store, serve
     with live_server(store, port=server.port):
         expect(page.locator(".light.live")).to_be_visible(timeout=15_000)
         expect(page.get_by_role("row").filter(has_text="second")).to_be_visible()
+        expect(page.locator(".strip.ok")).to_contain_text("Caught up")

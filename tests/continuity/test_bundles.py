@@ -15,7 +15,7 @@ import pytest
 from perdure import Perdure, durable, effect, pause, step
 from perdure._ground import crash_points as crash
 from perdure._ground.bridge import drive
-from perdure._ground.crypto import KeyRing
+from perdure._ground.secrets.crypto import KeyRing
 from perdure._runtime.bundles import bundle_file
 from perdure._runtime.bundles.bundle_file import Bundle, Header
 from perdure._runtime.bundles.task_bundle import bring_in, export
@@ -179,8 +179,10 @@ def test_every_column_of_a_task_travels(tmp_path: Path) -> None:
     assert engine._writer is not None
     queries = Queries(Path(__file__).parents[2] / "src/perdure/_store/sqlite/queries")
     dumped, imported = queries["dump_task"][0], "\n".join(queries["import_task"])
+    stays = {("tasks", "hidden")}  # a part of a task travels without the whole, and is shown where it arrives
     for table in TABLES:
         columns = [row[1] for row in engine._writer.execute(f"PRAGMA table_info({table})")]
+        columns = [column for column in columns if (table, column) not in stays]
         part = dumped.partition(f"SELECT '{table}'")[2].partition("UNION ALL")[0]
         into = imported.partition(f"INSERT INTO {table} (")[2].partition(";")[0]
         for column in columns:
@@ -320,7 +322,7 @@ async def test_a_bundle_of_a_newer_perdure_is_refused(made: Path, there: str, tm
     made.write_bytes(made.read_bytes().replace(b"perdure bundle 1\n", b"perdure bundle 99\n", 1))
     await _refused(made, there, BundleRefused, "newer", tmp_path)
     made.write_bytes(b"something else")
-    await _refused(made, there, BundleRefused, "no bundle", tmp_path)
+    await _refused(made, there, BundleRefused, "not a bundle", tmp_path)
     await _refused(tmp_path / "nowhere", there, BundleRefused, "cannot be read", tmp_path)
 
 

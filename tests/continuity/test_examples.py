@@ -48,7 +48,7 @@ def test_the_commands_of_the_guide_take_a_task_to_another_store(tmp_path: Path) 
     assert plan["units"] == [] and plan["skipped"] == 0
     assert "its runtime was never saved" in run(there, *perdure, "resume", "--plan", "deploy")
     record = json.loads(run(there, *perdure, "show", "deploy", "--json"))
-    assert (record["status"], record["state"]) == ("paused", {"n": 1}), "nobody signed it"
+    assert (record["status"], record["state"]) == ("paused", {"n": 1}), "it is not signed"
     run(there, *perdure, "resume", "deploy")
     record = json.loads(run(there, *perdure, "show", "deploy", "--json"))
     assert record["status"] == "running"

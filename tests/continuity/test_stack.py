@@ -10,6 +10,7 @@ import pytest
 
 from perdure import Perdure, durable, effect, step
 from perdure._durable import CallFrame, Where, where
+from perdure._durable.attempt.call_stack import _line as call_line
 from perdure._model import Situation
 from perdure._runtime import plan_for
 from perdure._runtime.restore.restore_plan import _cut_off, _then
@@ -71,6 +72,11 @@ def stands(*frames: CallFrame) -> Where:
     told = {"id": "t", "status": "running", "function": "f", "arguments": {}, "done": 0, "last": ""}
     situation = Situation(kind="working", cause="at_work", say="")
     return Where(**told, last_at=datetime.now(UTC), frames=frames, situation=situation)  # type: ignore[arg-type]
+
+
+def test_the_line_of_a_comprehension_has_no_argument_of_its_own() -> None:
+    comprehension = (page for page in range(3))
+    assert "range" not in call_line(comprehension.gi_frame).partition(" at ")[0]
 
 
 def test_what_was_cut_off_runs_again_and_the_plan_stays_short() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from perdure._ground.crypto import Key, KeyRing
+from perdure._ground.secrets.crypto import Key, KeyRing
 from perdure._runtime import kinds
 from perdure._runtime.conformance import check_unit_type
 from perdure._runtime.context.context import Context

@@ -13,13 +13,13 @@ import msgspec
 import pytest
 
 from perdure._ground import crash_points as crash
-from perdure._ground.crypto import Key, KeyRing
+from perdure._ground.secrets.crypto import Key, KeyRing
 from perdure._runtime.workspace import contents as workspace_contents
 from perdure._runtime.workspace import objects as workspace_objects
 from perdure._runtime.workspace import swap as workspace_swap
 from perdure._runtime.workspace.cuts import Workspace
 from perdure._runtime.workspace.folder_walk import git_changes
-from perdure._runtime.workspace.sealing import Sealer
+from perdure._runtime.workspace.sealer import Sealer
 from perdure.errors import CutFailed, KeyMissing, NotFound, RecordDamaged, RestoreFailed
 from tests.continuity.trees import git, hash_of, looks, make_project
 from tests.support.processes import ChildDied, Link, Nursery

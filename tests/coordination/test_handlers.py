@@ -12,7 +12,7 @@ import pytest
 from perdure import Perdure
 from perdure._ground.clock import MovableClock
 from perdure._tasks import handlers_of, undelivered
-from perdure._worker.deliveries import Deliveries
+from perdure._worker.delivery.deliveries import Deliveries
 from perdure.automation import Event
 from perdure.errors import InvalidInput
 from tests.coordination.team import note, noted

@@ -13,7 +13,7 @@ import pytest
 from perdure import Perdure, durable, signals, step
 from perdure._ground.clock import MovableClock
 from perdure._model import Trigger, signalled_task
-from perdure._worker.triggers import Triggers
+from perdure._worker.waits.triggers import Triggers
 from perdure.errors import InvalidId, InvalidInput, NotFound, TooLarge
 from tests.coordination.team import note, noted, run_worker
 from tests.coordination.test_schedules import until

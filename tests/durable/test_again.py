@@ -161,7 +161,8 @@ async def test_a_failure_of_an_earlier_run_says_that_nothing_was_run_now(url: st
             await app.run("my task", again_three)
         with pytest.raises(ValueError, match="b failed") as waited:
             await (await app.handle("my task", again_three)).result()
-    assert world.ran == ran and not hasattr(first.value, "__notes__")
+    assert world.ran == ran
+    assert first.value.__notes__[0] == "perdure: task 'my task' has failed; its finished steps are kept"
     for error in (again.value, waited.value):
         assert error.__notes__[0] == "perdure: task 'my task' failed with this earlier; its finished steps are kept"
         assert "`perdure resume 'my task'` begins a new attempt" in error.__notes__[1]

@@ -10,7 +10,7 @@ import pytest
 
 from perdure import Perdure, durable, effect, idempotency_key, pause, signals, step
 from perdure._durable.journal.journal_reader import read_entries
-from perdure._ground import envelope
+from perdure._ground.secrets import envelope
 from perdure.errors import InvalidInput, LeaseLost, NotStorable, ReplayDiverged, ResultNotStorable, TooLarge
 from perdure.sync import progress as plain_progress
 from tests.durable.effects_kit import Died, Places, World, ended, raising, until_paused, wait_until

@@ -10,7 +10,7 @@ import pytest
 from perdure import Perdure, checkpoint, durable, pause, span, state, step
 from perdure._durable.progress import state_list
 from perdure._durable.progress.checkpoints import position_of, recorded_later, state_at
-from perdure._ground import codec
+from perdure._ground.encoding import codec
 from perdure._model import Entry
 from tests.durable.effects_kit import until_paused
 

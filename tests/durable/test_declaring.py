@@ -122,7 +122,7 @@ async def test_an_effect_that_gave_a_coroutine_was_not_done(quick_url: str) -> N
         return sent
 
     async with Perdure(quick_url) as app:
-        with pytest.raises(InvalidInput, match="send gave a coroutine, which nobody has awaited") as refused:
+        with pytest.raises(InvalidInput, match="send returned a coroutine that was not awaited") as refused:
             await app.run("work", work)
         assert refused.value.kept == "that it was not done"
         assert [one.state for one in await app.effects.of("work")] == ["failed"]

@@ -11,7 +11,7 @@ import pytest
 
 from perdure import Perdure, durable, step
 from perdure._ground.clock import MovableClock
-from perdure._ground.crypto import generate
+from perdure._ground.secrets.crypto import generate
 from perdure._tasks import dump, verify
 from perdure.errors import Conflict
 

@@ -59,7 +59,7 @@ async def test_an_uncertain_effect_is_found_and_settled_from_the_shell(url: str,
     assert found["next"] == "an answer: perdure answer order-42 done|retry|fail"
 
     code, found = run(capsys, url, "answer", "order-42", "perhaps")
-    assert code == 2 and "'perhaps' is no answer" in json.dumps(found)
+    assert code == 2 and "'perhaps' is not an answer" in json.dumps(found)
     code, found = run(capsys, url, "answer", "order-42", "retry", "--value", "1")
     assert code == 2
     code, found = run(capsys, url, "answer", "order-42", "done", "--key", waiting["key"], "--value", '{"id": "ch_1"}')

@@ -12,9 +12,9 @@ from perdure import Perdure
 from perdure._durable import durable, effect, idempotency_key, is_at_work
 from perdure._durable.attempt.calls.current_task import running_effect
 from perdure._durable.attempt.scopes import current
-from perdure._durable.effects import settling
+from perdure._durable.effects import settlement
 from perdure._durable.effects.effect_walk import Walk
-from perdure._durable.effects.settling import may_settle
+from perdure._durable.effects.settlement import may_settle
 from perdure._durable.inspect.where_report import where
 from perdure._model import Entry
 from perdure.errors import LeaseLost
@@ -146,7 +146,7 @@ async def test_another_attempt_of_this_process_leaves_an_effect_alone_that_is_st
         await overtake(app, "t")
         other: Any = SimpleNamespace(uid=uid, store=app._store, fence=SimpleNamespace(check=lambda: None))
         intent = Entry("intent", "effect", walk.path, b"", at=0, epoch=walk.attempt.epoch, note={"not_after": 2**45})
-        naps, settled = Naps(monkeypatch, settling), asyncio.create_task(may_settle(other, walk.path, intent))
+        naps, settled = Naps(monkeypatch, settlement), asyncio.create_task(may_settle(other, walk.path, intent))
         assert is_at_work(uid)
         assert await naps.waits_on(settled)
         go_on.set()

@@ -10,7 +10,7 @@ import pytest
 
 from perdure import Perdure, pause
 from perdure._durable import UNKNOWN, Happened, durable, effect, idempotency_key, step
-from perdure._durable.effects import settling
+from perdure._durable.effects import settlement
 from perdure._durable.lifecycle import single_attempt
 from perdure._ground.bridge import drive
 from perdure._model import Pause
@@ -50,7 +50,7 @@ async def test_a_cancelled_effect_is_cancelled_again_in_a_replay_and_stays_in_th
         assert isinstance(found, Pause) and found.message == "and now?"
         (waiting,) = await app.effects.list()
         assert (waiting.key, waiting.is_waited_for) == (world.keys[0], False)
-        with pytest.raises(InvalidInput, match="nobody would try again"):
+        with pytest.raises(InvalidInput, match="it will not be tried again"):
             await app.effects.settle("t", "retry")
         await app.effects.settle("t", "done", value="it went through")
         assert await app.effects.list() == []
@@ -349,7 +349,7 @@ async def test_an_intent_of_a_process_that_may_be_alive_is_not_settled_before_it
         # The other one ended by itself; the first, as far as anybody knows, may still be running its effect.
         await _release(app, "t")
         _pretend_it_was_another_process(app, monkeypatch)
-        naps, work = Naps(monkeypatch, settling), asyncio.create_task(ended(app, "t", checkout))
+        naps, work = Naps(monkeypatch, settlement), asyncio.create_task(ended(app, "t", checkout))
         for seconds in (0, 59, 5):
             clock.advance(seconds=seconds)
             assert await naps.waits_on(work) and looked == []

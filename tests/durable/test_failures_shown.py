@@ -15,10 +15,11 @@ import pytest
 
 from perdure import Perdure, Retry, durable, effect, pause, runtime, step
 from perdure._durable import where
-from perdure._durable.control.control_watch import note_steps, watch_of
+from perdure._durable.control.control_watch import note_calls, watch_of
 from perdure._durable.journal.journal_reader import failure_in
 from perdure._durable.values.values import decode_error, encode_error
-from perdure._ground import codec, known_secrets
+from perdure._ground.encoding import codec
+from perdure._ground.secrets import known_secrets
 from perdure._ground.traceback_text import MOST_BYTES, MOST_FRAMES, place_in, trace_of
 from perdure._model import Config, Entry
 from perdure.cli import main
@@ -449,7 +450,7 @@ async def test_a_long_step_shows_the_functions_around_it_and_what_its_branch_ret
 
             async def is_noted() -> bool:
                 for attempt in list(watch_of(app._store, asyncio.get_running_loop()).attempts.values()):
-                    note_steps(attempt)
+                    note_calls(attempt)
                 return len((await where(app.tasks, "b")).frames) == 2
 
             await wait_until(is_noted)

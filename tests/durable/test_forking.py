@@ -22,6 +22,8 @@ from perdure import (
     span,
     step,
 )
+from perdure._durable.lifecycle.lines.task_fork import changed
+from perdure._ground.encoding import codec
 from perdure.cli import main
 from perdure.errors import AlreadyExists, BudgetExhausted, InvalidInput, NotFound
 from perdure.models import Budget
@@ -315,3 +317,18 @@ async def test_what_was_spent_comes_along_to_the_next_line(url: str) -> None:
         assert await app.run("a", rounds, 4) == [40, 1.0]
         fork = await (await app.tasks.handle("a")).fork("b", at="0")
         assert fork.created and await app.run("b", rounds, 1) == [40, 1.0]
+
+
+def test_an_argument_of_a_function_that_only_workers_know_has_to_fit_their_schema() -> None:
+    takes = {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "offset": {"$ref": "#/$defs/Offset"}},
+        "required": ["name", "offset"],
+        "$defs": {"Offset": {"type": "integer", "minimum": 0}},
+    }
+    given = codec.encode({"name": codec.encode("soyuz"), "offset": codec.encode(3)})
+    with pytest.raises(InvalidInput, match="offset cannot be changed so") as refused:
+        changed(None, "launch", given, None, {"offset": "abc"}, takes)
+    assert refused.value.errors[0]["path"] == ["offset"]
+    data, _ = changed(None, "launch", given, None, {"offset": 5}, takes)
+    assert codec.decode(codec.decode(data)["offset"]) == 5

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Mapping
 
 import msgspec
 import pytest
 
 from perdure import Perdure, Retry, carry_over, durable, effect, pause, step
 from perdure._durable.journal import outline as outlines
-from perdure._store import Store
+from perdure._store import Row, Store
 from perdure._tasks import store_of
 from perdure.errors import InvalidInput, NotFound
 from perdure.types import Outline
@@ -244,10 +245,10 @@ async def test_a_damaged_entry_is_shown_as_such_and_the_rest_as_it_is(
 
 def _spoil(store: Store, monkeypatch: pytest.MonkeyPatch, *, damaged: int, missing: int) -> None:
     """Have the store give one entry with a flipped bit, and another not at all."""
-    query = store.query
+    query = store.engine.query
 
-    async def spoilt(name: str, **params: object) -> object:
-        rows = await query(name, **params)
+    def spoilt(name: str, params: Mapping[str, object]) -> list[Row]:
+        rows = query(name, params)
         if name == "read_entry" and params["position"] == damaged:
             return [(_flipped(row[0]),) for row in rows]
         if name not in ("read_journal", "read_journal_page"):
@@ -255,7 +256,7 @@ def _spoil(store: Store, monkeypatch: pytest.MonkeyPatch, *, damaged: int, missi
         kept = [row for row in rows if row[0] != missing]
         return [(position, _flipped(entry) if position == damaged else entry) for position, entry in kept]
 
-    monkeypatch.setattr(store, "query", spoilt)
+    monkeypatch.setattr(store.engine, "query", spoilt)
 
 
 def _flipped(data: bytes) -> bytes:

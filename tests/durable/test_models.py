@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from perdure import pause
 from perdure._durable import durable, step
 from perdure._durable.inspect.task_account import account_of, stored_bytes
 from perdure._durable.models.budget_accounts import Budget, spent_note
 from perdure._durable.models.model_decorator import Price, Usage, model_call, usage_of
 from perdure._durable.models.savings import Savings, savings_of
-from perdure._ground import codec
+from perdure._ground.encoding import codec
 from perdure._model import Entry
 from tests.durable.kept_kit import World, go_on, kill
 from tests.support.processes import nursery
@@ -224,6 +225,30 @@ async def test_the_model_may_be_an_argument_and_the_function_a_plain_one(quick_h
         account = await account_of(app, "shouting")
     assert [(call.model, call.messages, call.money) for call in account.calls] == [("big-2", ["hello"], 3.0)]
     assert account.spent.tokens == 1_000_000
+
+
+@pytest.mark.parametrize("ended", ["completed", "cancelled"])
+async def test_a_task_that_has_ended_in_its_first_attempt_has_saved_nothing(quick_home: Home, ended: str) -> None:
+    @step
+    async def count(number: int) -> int:
+        return number
+
+    @durable
+    async def counting(waits: bool) -> int:
+        found = sum([await count(number) for number in range(5)])
+        if waits:
+            await pause.approval("Go on?")
+        return found
+
+    async with quick_home.open() as app:
+        if ended == "completed":
+            await app.run("counting", counting, False)
+        else:
+            await app.run_until_paused("counting", counting, True)
+            assert (await account_of(app, "counting")).saved.steps == 5, "what its next attempt will not repeat"
+            await (await app.tasks.handle("counting")).cancel()
+        await (await app.tasks.handle("counting")).archive()  # an event after its end
+        assert (await account_of(app, "counting")).saved.is_nothing
 
 
 async def test_without_a_task_it_just_asks() -> None:

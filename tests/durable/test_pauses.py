@@ -16,8 +16,8 @@ import pytest
 
 from perdure import Perdure, checks, durable, pause, recorded, signals, step
 from perdure._ground.clock import MovableClock
-from perdure._worker.pollers import Pollers
-from perdure._worker.timers import Timers
+from perdure._worker.waits.pollers import Pollers
+from perdure._worker.waits.timers import Timers
 from perdure.errors import Conflict, InvalidInput, NotFound, RateLimited, Rejected, TaskFailed, TimedOut
 from perdure.pause import Approval
 from perdure.types import Handle, TaskRecord
@@ -86,7 +86,7 @@ async def test_the_first_decision_stands_and_the_second_is_a_conflict(url: str) 
         await paused(app, "ship", "human_approval")
         task = await app.tasks.handle("ship")
         await task.approve(by="ada", comment="go", edited={"to": "production"})
-        with pytest.raises(Conflict):
+        with pytest.raises(Conflict, match=r"; ada decided the last one at \d{4}-"):
             await task.reject(by="bob")
         assert await ended(handle) == "ada go {'to': 'production'}"
     assert ran == ["built"]

@@ -56,7 +56,8 @@ async def test_an_approval_is_shown_and_decided_once_from_the_shell(url: str, ca
         await until_paused(app, "deploy", deploys)
     shown = told(capsys, url, "show", "deploy")
     assert "human_approval: Ship it?" in shown and "perdure approve" in shown and "next check" in shown
-    assert "Ship it? (human_approval, since" in told(capsys, url, "where", "deploy")
+    where = told(capsys, url, "where", "deploy")
+    assert "Ship it? (human_approval, since" in where and ", expires " in where and "looked at" not in where
     words = ("approve", "deploy", "--by", "ada", "--comment", "go", "--edited", '"production"')
     assert run(capsys, url, *words)[0] == 0
     assert run(capsys, url, "reject", "deploy")[0] == 4
@@ -80,7 +81,8 @@ async def test_an_answer_of_another_form_is_refused_with_what_is_wanted(url: str
 async def test_a_wait_is_shown_with_its_moment_and_can_be_cut_short(url: str, capsys: Any, clock: MovableClock) -> None:
     async with Perdure(url) as app:
         await until_paused(app, "later", waits_long)
-    assert "goes on by itself" in told(capsys, url, "where", "later")
+    where = told(capsys, url, "where", "later")
+    assert "a process has to be there when the wait is over: `perdure worker module:app` starts one" in where
     assert "scheduled_wait" in told(capsys, url, "show", "later")
     assert run(capsys, url, "answer", "later", "7")[0] == 2
     assert run(capsys, url, "answer", "later", "null")[0] == 0
@@ -146,7 +148,7 @@ async def test_the_inbox_is_listed_and_its_questions_are_decided_by_their_ids(ur
         task = await app.tasks.open("review")
         await task.pause("Good enough?", reason="human_approval")
     shown = told(capsys, url, "inbox")
-    assert "Ship it?" in shown and "it counts as rejected" in shown and "Good enough?" in shown and "How many?" in shown
+    assert "Ship it?" in shown and "it is rejected" in shown and "Good enough?" in shown and "How many?" in shown
     code, found = run(capsys, url, "inbox", "--kind", "approval")
     assert code == 0 and [item["task_id"] for item in found["items"]] == ["deploy", "review"]
     deploy, review = (item["id"] for item in found["items"])

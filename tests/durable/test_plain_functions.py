@@ -410,3 +410,13 @@ def test_an_interrupted_cell_of_a_notebook_ends_its_run_and_the_next_goes_on(sha
 
     with closing(asyncio.new_event_loop()) as loop:  # not asyncio.run: as in a notebook, Ctrl-C is KeyboardInterrupt
         assert loop.run_until_complete(cell()) == ("running", "interrupted: CancelledError", 1)
+
+
+def test_an_error_of_blocking_code_names_no_error_of_ours_as_its_context(tmp_path: Path) -> None:
+    @durable
+    def work() -> None:
+        raise ValueError("no such page")
+
+    with Perdure(tmp_path / "p.db") as app, pytest.raises(ValueError, match="no such page") as raised:
+        app.run("t", work)
+    assert raised.value.__context__ is None

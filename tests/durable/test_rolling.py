@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from perdure import Perdure, budgets, checkpoint, durable, effect, idempotency_key, pause, step
+from perdure import Perdure, budgets, checkpoint, durable, effect, idempotency_key, pause, state, step
 from perdure._durable import where
+from perdure._durable.lifecycle.lines import task_rollback
 from perdure.cli import main
 from perdure.errors import InvalidInput
-from tests.durable.effects_kit import World, until_paused
+from tests.durable.effects_kit import World, until_paused, wait_until
 from tests.support.fixtures import emptied_for_each_test
 from tests.support.journals import calls_of
 
@@ -128,3 +130,110 @@ async def test_from_the_shell(tmp_path: Path, capsys: Any) -> None:
     assert main(["rollback", "job", "2", "--undo", "--store", url]) == 0
     assert world.undone == ["page 3", "page 2"]
     assert main(["rollback", "job", "1", "--keep", "--store", url]) == 0
+
+
+# ── checkpoints that an earlier rollback left behind ─────────────────────────────────────────────
+
+
+@pytest.mark.req("R27")
+async def test_what_led_to_a_checkpoint_that_was_left_behind_stays_done(url: str) -> None:
+    async with Perdure(url) as app:
+        await until_paused(app, "job", rolling_pages, 5)
+        task = await app.tasks.handle("job")
+        await task.rollback("1", undo=False)
+        await until_paused(app, "job", rolling_pages, 5)
+        before = list(world.done)
+        with pytest.raises(InvalidInput, match=r"3 effects since checkpoint 3: publish\(1\), publish\(2\)"):
+            await task.rollback("3")
+        dry = await task.rollback("3", dry_run=True)
+        assert dry is not None and [one.call for one in dry.kept] == [f"publish({page})" for page in (1, 2, 3)]
+        await task.rollback("3", undo=True)
+        assert world.undone == ["page 3", "page 2", "page 1"]
+        ran.clear()
+        await until_paused(app, "job", rolling_pages, 5)
+        assert ran == [3] and world.done == [*before, "page 3"]
+        await task.answer("yes")
+        assert await app.run("job", rolling_pages, 5) == [5, 90]  # four pages, three pages, pages 3 and 4
+
+
+@pytest.mark.req("R27", "R70")
+async def test_an_effect_before_it_that_was_undone_is_done_anew_and_only_that(url: str) -> None:
+    async with Perdure(url) as app:
+        await until_paused(app, "job", rolling_pages, 5)
+        task = await app.tasks.handle("job")
+        await task.rollback("2", undo=True)
+        assert world.undone == ["page 3", "page 2"]
+        await task.rollback("3")
+        ran.clear()
+        world.done.clear()
+        await until_paused(app, "job", rolling_pages, 5)
+        assert world.done == ["page 2", "page 3"]
+        assert ran == [3]
+
+
+@pytest.mark.req("R27")
+async def test_an_effect_that_was_under_way_at_the_checkpoint_is_listed_whether_or_not_it_is_settled(url: str) -> None:
+    appended = asyncio.Event()
+
+    @effect
+    async def send(what: str) -> None:
+        world.do(what, idempotency_key())
+        await appended.wait()
+        raise ConnectionError("no answer")
+
+    @step
+    async def let_it_end() -> None:
+        appended.set()
+
+    @durable(name="an effect beside an append")
+    async def beside() -> None:
+        async def append() -> None:
+            while not world.done:
+                await asyncio.sleep(0)
+            await state.append("log", "one")
+            await let_it_end()
+
+        await asyncio.gather(send("mail"), append())
+
+    async with Perdure(url) as app:
+        await until_paused(app, "job", beside)
+        task = await app.tasks.handle("job")
+        with pytest.raises(InvalidInput, match=r"1 effect since checkpoint 1: send\('mail'\)"):
+            await task.rollback("1")
+        assert world.done == ["mail"]
+
+
+@pytest.mark.req("R27")
+async def test_an_effect_that_a_live_attempt_begins_during_the_rollback_is_listed(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_send, waits, plan = asyncio.Event(), asyncio.Event(), task_rollback.plan_rollback
+
+    @effect
+    async def send(what: str) -> None:
+        world.do(what, idempotency_key())
+
+    @durable(name="an effect during a rollback")
+    async def sender() -> None:
+        await checkpoint.save({"sent": 0})
+        waits.set()
+        await may_send.wait()
+        await send("mail")
+        await pause.input("go on?", str)
+
+    async def plan_and_let_it_send(*about: Any) -> task_rollback.Plan:
+        found = await plan(*about)
+        may_send.set()
+        await wait_until(lambda: world.done == ["mail"])
+        return found
+
+    monkeypatch.setattr(task_rollback, "plan_rollback", plan_and_let_it_send)
+    async with Perdure(url) as app:
+        running = asyncio.ensure_future(app.run("job", sender))
+        await waits.wait()
+        task = await app.tasks.handle("job")
+        with pytest.raises(InvalidInput, match=r"send\('mail'\)"):
+            await task.rollback("1")
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+    assert world.done == ["mail"]

@@ -14,7 +14,7 @@ from perdure._durable.attempt.attempt import Attempt
 from perdure._durable.lifecycle import preparation as prepare
 from perdure._durable.lifecycle.app_run import carry_on_here
 from perdure._durable.progress.checkpoints import Point, Saved
-from perdure._ground import codec
+from perdure._ground.encoding import codec
 from perdure._model import Entry
 from perdure._store import Fence
 from perdure.errors import InvalidInput, NotStorable
@@ -215,6 +215,23 @@ async def test_where_a_state_cannot_tell_the_place_saving_is_refused(quick_url: 
             await app.run("b", in_a_step)
         with pytest.raises(NotStorable):
             await app.run("c", unstorable)
+
+
+async def test_a_task_that_is_done_is_no_reason_to_refuse_a_save(quick_url: str) -> None:
+    @durable
+    async def after_the_last() -> bool:
+        said = asyncio.get_running_loop().create_future()
+
+        async def other() -> None:
+            said.set_result(await read(1))
+
+        running = asyncio.create_task(other())
+        await said  # before asyncio has reported the end of the task, as `gather` returns on Python 3.12 and later
+        await checkpoint.save({"pages": 1})
+        return running.done()
+
+    async with Perdure(quick_url) as app:
+        assert await app.run("a", after_the_last)
 
 
 async def test_without_a_task_the_same_function_just_runs() -> None:

@@ -74,6 +74,24 @@ async def test_an_attempt_that_is_over_leaves_nothing_to_the_garbage_collector(q
             gc.enable()
 
 
+async def test_branches_whose_results_were_put_in_order_leave_nothing_to_the_garbage_collector_either(quick_url):
+    gates: list[weakref.ref[Any]] = []
+
+    @durable(name="watched branches")
+    async def branches(n: int) -> list[int]:
+        gates.append(weakref.ref(current_attempt().gate))
+        return await asyncio.gather(double(n), double(n + 1))
+
+    async with Perdure(quick_url) as app:
+        gc.disable()
+        try:
+            assert await app.run("job", branches, 1) == [2, 4]
+            await asyncio.sleep(0)  # the loop's own last look at the task
+            assert gates[0]() is None
+        finally:
+            gc.enable()
+
+
 async def test_an_id_stands_for_one_call_of_one_function(url):
     async with Perdure(url) as app:
         await app.run("job", doubling, 21)

@@ -11,7 +11,8 @@ import pytest
 
 from perdure import Perdure, durable, effect, progress, step
 from perdure._durable import where
-from perdure._durable.control.control_watch import BEGUN, note_steps
+from perdure._durable.control import control_watch
+from perdure._durable.control.control_watch import BEGUN, note_calls
 from perdure._durable.journal.journal_reader import read_line
 from perdure.cli import main
 from tests.durable.effects_kit import wait_until
@@ -110,6 +111,48 @@ async def test_where_says_what_is_not_known_of_a_step_that_had_just_begun(
         assert found.frames == [] and found.unseen.startswith("nothing is on record after quick#1: no effect was")
 
 
+@effect
+async def pay(cents: int) -> None:
+    await asyncio.Event().wait()
+
+
+async def checked_out(cents: int) -> None:
+    await pay(cents)
+
+
+@durable(name="cut off amid an effect")
+async def shopping() -> None:
+    await quick()
+    await checked_out(500)
+
+
+async def shop_for_ever(_: Link, home: Home) -> None:
+    control_watch.LOOK_SECONDS = 0.001
+    async with home.open() as app:
+        await app.run("shop", shopping)
+
+
+@pytest.mark.req("R15", "R84", "R116")
+async def test_an_effect_that_was_killed_half_way_shows_the_functions_around_it_and_is_uncertain(
+    home: Home, children: Nursery
+) -> None:
+    child = children.start(shop_for_ever, home)
+    async with home.open() as app:
+
+        async def is_noted() -> bool:
+            known = await app.tasks.get("shop")
+            return known is not None and any(frame.stack for frame in (await where(app.tasks, "shop")).frames)
+
+        await wait_until(is_noted)
+        child.kill()
+        found = await where(app.tasks, "shop")
+    (frame,) = found.frames
+    assert (frame.path, frame.call, frame.state) == ("pay#1", "pay(500)", "uncertain")
+    assert found.uncertain == ["pay"] and found.next.startswith("whether pay happened is settled first")
+    calls = [line.partition(" at ")[0] for line in frame.stack]
+    assert calls == ["shopping()", "checked_out(cents=500)", "pay(cents=500)"]
+
+
 async def is_under_way(app: Perdure) -> bool:
     if await app.tasks.get("copy") is None:
         return False
@@ -143,7 +186,7 @@ async def test_what_is_under_way_is_noted_once_and_replay_does_not_count_it(
     monkeypatch.setattr("perdure._durable.control.control_watch.LOOK_SECONDS", 0.001)
     go, looks = asyncio.Event(), []
     monkeypatch.setattr(
-        "perdure._durable.control.control_watch.note_steps", lambda attempt: looks.append(note_steps(attempt))
+        "perdure._durable.control.control_watch.note_calls", lambda attempt: looks.append(note_calls(attempt))
     )
 
     @step

@@ -152,6 +152,12 @@ def _dump(url: str, zipped: zipfile.ZipFile) -> None:
 # ── laying out ───────────────────────────────────────────────────────────────────────────────────
 
 
+def written_at(name: str) -> datetime:
+    """The moment a kept store was written: what it remembers for a day is there on that day only."""
+    with zipfile.ZipFile(DATA / f"{name}.zip") as zipped:
+        return max(datetime(*member.date_time, tzinfo=UTC) for member in zipped.infolist())
+
+
 def lay_out(name: str, kind: str, folder: Path, url: str | None = None) -> tuple[str, str | None]:
     """Put a kept store into a folder, or into the database at `url`; its address and its key."""
     with zipfile.ZipFile(DATA / f"{name}.zip") as zipped:

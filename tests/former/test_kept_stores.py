@@ -12,8 +12,9 @@ from perdure import Perdure
 from perdure._tasks import examine, verify
 from perdure.effects import UncertainEffect
 from perdure.memory import DurableTaskState, Layer, PlanLayer, ThreadMemory
+from perdure.testing import MovableClock
 from tests.former import tour
-from tests.former.kept_stores import NAMES, lay_out
+from tests.former.kept_stores import NAMES, lay_out, written_at
 from tests.support.journals import calls_of
 
 Kept = tuple[str, str | None]
@@ -121,8 +122,12 @@ async def test_an_effect_that_was_cut_off_is_asked_about_and_not_run_again(kept:
     assert runs(tmp_path) == before
 
 
-async def test_what_a_model_was_told_is_there(kept: Kept) -> None:
+async def test_what_a_model_was_told_is_there(
+    kept: Kept, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     url, key = kept
+    name = request.node.callspec.params["kept"].rpartition("-")[0]
+    monkeypatch.setenv("PERDURE_TEST_CLOCK", str(MovableClock(tmp_path / "clock", start=written_at(name)).path))
     layers: list[Layer] = [DurableTaskState(), PlanLayer(), ThreadMemory("talk")]
     async with Perdure(url, key=key) as app, app.memory("remembers", layers) as memory:
         prompt = "\n".join(block.text for block in await memory.prompt_blocks(budget=4000))

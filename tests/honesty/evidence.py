@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import socket
 import sqlite3
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -17,6 +19,7 @@ from typing import Any
 import psycopg
 
 Identity = tuple[int, int]  # pid and start time
+_GET_GENERATION = 0x80087601  # FS_IOC_GETVERSION
 _ROLES = {
     "perdure.keeper.pgproxy": "proxy",
     "perdure.keeper.sqlite_holder": "holder",
@@ -129,12 +132,19 @@ def effects(folder: Path) -> dict[str, int]:
         return {}
 
 
-def file_identity(path: Path) -> tuple[int, int] | None:
+def file_identity(path: Path) -> tuple[int, int, int] | None:
+    """Device, inode and generation: the next file can get the inode of a deleted one."""
     try:
-        found = path.stat()
+        file = os.open(path, os.O_RDONLY)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    try:
+        found, generation = os.fstat(file), bytearray(8)
+        with suppress(OSError):
+            fcntl.ioctl(file, _GET_GENERATION, generation)
+        return found.st_dev, found.st_ino, int.from_bytes(generation, sys.byteorder)
+    finally:
+        os.close(file)
 
 
 def contents(path: Path) -> bytes | None:
@@ -144,12 +154,12 @@ def contents(path: Path) -> bytes | None:
         return None
 
 
-def has_open(process: Process, file: tuple[int, int]) -> bool:
+def has_open(process: Process, file: tuple[int, int, int]) -> bool:
     with suppress(OSError):
         for fd in os.listdir(f"/proc/{process.pid}/fd"):
             with suppress(OSError):
                 found = os.stat(f"/proc/{process.pid}/fd/{fd}")
-                if (found.st_dev, found.st_ino) == file:
+                if (found.st_dev, found.st_ino) == file[:2]:
                     return True
     return False
 

@@ -1,8 +1,9 @@
 """perdure with one rule switched off, in the agent and in every process it leads to.
 
 A harness that never fails proves nothing. Each mutant here undoes one rule, and among the rounds that are about it
-there is one that notices. The agent's process patches itself; the keeper, and what the keeper starts, are patched by
-mutated.py, which they reach because `sys.executable` is a script in the round's folder.
+there is one that notices. Where few drawn rounds meet the moment that it takes, a round is staged. The agent's process
+patches itself; the keeper, and what the keeper starts, are patched by mutated.py, which they reach because
+`sys.executable` is a script in the round's folder.
 
     python -m tests.torture --part mutants
 """
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.honesty.oracle import FALSE, ORPHAN, REPEATED, SILENT
-from tests.honesty.plan import Plan, plan
+from tests.honesty.plan import Fault, Part, Plan, plan
 
 _HOOK = str(Path(__file__).with_name("mutated.py"))
 _PYTHON = sys.executable
@@ -33,13 +34,16 @@ class Mutant:
 
     rule: str
     switch_off: Callable[[], None]
-    is_about: Callable[[Plan], bool]
+    is_about: Callable[[Plan], bool] | Plan  # or the one round that is staged for it
     noticed_as: tuple[str, str]  # what kind of violation, of which kind of unit
 
 
-def seeds_about(mutant: Mutant, number: int) -> list[int]:
-    """The first seeds whose rounds put the rule to the test."""
-    return list(islice((seed for seed in count() if mutant.is_about(plan(seed))), number))
+def rounds_about(mutant: Mutant, number: int) -> list[Plan]:
+    """The first rounds that put the rule to the test."""
+    is_about = mutant.is_about
+    if isinstance(is_about, Plan):
+        return [is_about]
+    return list(islice(filter(is_about, map(plan, count())), number))
 
 
 def apply(name: str, folder: str) -> None:
@@ -80,10 +84,24 @@ def _about(
     return is_about
 
 
-def _time_of(verb: str, drawn: Plan) -> float:
-    """Seconds from the first row of a migration to this fault."""
-    verbs = [fault.verb for fault in drawn.faults]
-    return sum(fault.gap for fault in drawn.faults[: verbs.index(verb) + 1])
+def _staged(*parts: Part, faults: tuple[str, ...], after: float) -> Plan:
+    """A round in which the first fault comes `after` so many seconds, and the others at once."""
+    gaps = [after, *[0.0] * (len(faults) - 1)]
+    return Plan(0, parts, tuple(map(Fault, faults, gaps)), goes_late=True, rest=0.6)
+
+
+_ALL_HOLDERS = ("kill anchor", "kill keeper", "kill proxy", "kill agent")
+_SERVICE = Part("service", "up", {"restart": "never", "rebuild": "auto"})
+_PIPE = Part("pipe", "empty")
+
+
+def _postgres(state: str, nap: float) -> Part:
+    """`nap`: seconds that its COMMIT or INSERT takes. It has begun when the faults do."""
+    return Part("postgres", state, {"rebuild": "never", "rows": 2, "nap": nap})
+
+
+def _migration(engine: str, rows: int) -> Part:
+    return Part("migration", "bare", {"engine": engine, "rebuild": "never", "rows": rows})
 
 
 # ── rules, switched off ──────────────────────────────────────────────────────────────────────────
@@ -147,9 +165,9 @@ def _believe_a_broken_connection() -> None:
 
 
 def _believe_a_changed_answer() -> None:
-    from perdure.keeper.kinds.requests import Request
+    from perdure.keeper.kinds.requests import RequestUnit
 
-    Request._damage = lambda *_: ""  # type: ignore[method-assign]
+    RequestUnit._damage = lambda *_: ""  # type: ignore[method-assign]
 
 
 def _leave_the_other_service() -> None:
@@ -171,7 +189,8 @@ def _believe_in_a_moved_database() -> None:
 
 
 def _type_over_a_line() -> None:
-    from perdure.keeper.kinds import shell_state, shells
+    from perdure.keeper.kinds import shells
+    from perdure.keeper.kinds.shell import shell_state
 
     class Careless:
         text = shell_state._RC.read_text().replace("-n $READLINE_LINE ||", "")
@@ -223,26 +242,19 @@ MUTANTS: dict[str, Mutant] = {
     "a forgotten statement": Mutant(
         "a statement of a durable function is done once per call",
         _forget_statements,
-        lambda drawn: (
-            {fault.verb for fault in drawn.faults} <= {"kill agent", "kill keeper", "kill service"}
-            and _about("migration", one_of=("kill agent",), rows=150)(drawn)
-            and 0.004 < _time_of("kill agent", drawn) < 0.06  # it is in the middle of its rows by then
-        ),
+        _staged(_PIPE, _migration("postgres", 1000), faults=("kill agent",), after=0.1),  # amid its rows
         (REPEATED, "migration"),
     ),
     "a guessed outcome": Mutant(
         "the server is asked how a COMMIT ended whose answer was lost",
         _guess_that_it_was_rolled_back,
-        lambda drawn: (
-            not drawn.has("kill backend", "restart server")
-            and _about("postgres", ("committing",), one_of=("kill anchor", "end backend"))(drawn)
-        ),
+        _staged(_postgres("committing", 5.0), faults=_ALL_HOLDERS, after=1.0),
         (REPEATED, "postgres"),
     ),
     "a backend left alone": Mutant(
         "what is called lost has been ended",
         _leave_the_backend_alone,
-        _about("postgres", ("open", "committing", "inserting"), one_of=("kill anchor",)),
+        _staged(_postgres("inserting", 60.0), faults=_ALL_HOLDERS, after=1.0),
         (FALSE, "postgres"),
     ),
     "a moved database": Mutant(
@@ -277,13 +289,13 @@ MUTANTS: dict[str, Mutant] = {
     "a second service": Mutant(
         "there are never two of one service",
         _leave_the_other_service,
-        lambda drawn: drawn.has("remove store") and drawn.part("service") is not None and not drawn.has("kill service"),
+        _staged(_SERVICE, faults=("kill agent", "remove store"), after=0.0),
         (REPEATED, "service"),
     ),
     "a folder nobody misses": Mutant(
         "what lives on without its folder is found again or ended",
         _do_not_miss_the_folder,
-        lambda drawn: drawn.has("remove store") and drawn.part("service") is not None,
+        _staged(_SERVICE, _migration("sqlite", 30), faults=("kill anchor", "remove store", "kill agent"), after=0.2),
         (ORPHAN, "all"),
     ),
     "a changed file": Mutant(

@@ -73,11 +73,9 @@ def _service(dice: random.Random) -> Part:
 
 def _postgres(dice: random.Random) -> Part:
     state = dice.choice(("idle", "open", "open", "open", "committing", "committing", "inserting", "committed"))
-    return Part(
-        "postgres",
-        state,
-        {"rebuild": dice.choice(("auto", "never")), "rows": dice.randint(1, 4), "nap": dice.choice((0.02, 0.1, 0.3))},
-    )
+    options = {"rebuild": dice.choice(("auto", "never")), "rows": dice.randint(1, 4)}
+    naps = (0.02, 0.1, 3.0) if state == "inserting" else (0.02, 0.1, 0.3)  # 3 s outlive the start of the next process
+    return Part("postgres", state, {**options, "nap": dice.choice(naps)})
 
 
 def _sqlite(dice: random.Random) -> Part:

@@ -38,6 +38,7 @@ CREATE FUNCTION nap() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_slee
 CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON rows DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW WHEN (NEW.n = 0) EXECUTE FUNCTION nap();
 """
+_LAST_MOMENT = 1.0  # seconds: a backend that is called lost has been ended before, or its server has said that it ends
 _QUEUED = b"came while nobody was there"
 
 
@@ -128,9 +129,13 @@ def hall() -> Hall:
     return made
 
 
-def run(seed: int, mutant: str = "") -> list[Violation]:
+def run(seed: int) -> list[Violation]:
     """Play the round of this seed."""
-    with Round(hall(), plan(seed), mutant) as round:
+    return play(plan(seed))
+
+
+def play(drawn: Plan, mutant: str = "") -> list[Violation]:
+    with Round(hall(), drawn, mutant) as round:
         round.play()
         return judge(round.case)
 
@@ -359,7 +364,7 @@ class Round:
             return self.eyes.backends().get(backend)
 
         if is_lost:
-            soon(lambda: found() is None)
+            soon(lambda: found() is None, _LAST_MOMENT)
         else:  # a statement may be under way that will come to its end
             soon(lambda: (found() or ("", False))[0] != "active")
         does = found()
@@ -371,7 +376,7 @@ class Round:
             "is_there": True,
         }
 
-    def _look_at_database(self, before: tuple[int, int]) -> dict[str, Any]:
+    def _look_at_database(self, before: tuple[int, int, int]) -> dict[str, Any]:
         path = self.folder / "data.db"
         return {
             "is_same_file": evidence.file_identity(path) == before,

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from tests.integrations.crash_kit import Ledger, Lives
 from tests.support.processes import Nursery, nursery_in
+
+# Frameworks that cannot be installed beside the others: tests/torture/frameworks.py has an environment for each.
+collect_ignore = [name for name, module in {"strands": "strands"}.items() if find_spec(module) is None]
 
 
 @pytest.fixture(scope="module")

@@ -92,11 +92,15 @@ def text_of(result: Any) -> str:
 
 
 class Pair:
-    """A client that has one command run, in a process that can be killed with its server."""
+    """A client that makes calls, one after the other, in a process that can be killed with its server."""
 
-    def __init__(self, place: Place, arguments: dict[str, Any]) -> None:
-        command = [sys.executable, "-m", "tests.mcp.client_program", json.dumps(arguments)]
-        self.process = subprocess.Popen(command, env=environment(place.url), cwd=ROOT)
+    def __init__(self, place: Place, calls: list[tuple[str, dict[str, Any]]], *address: str) -> None:
+        command = [sys.executable, "-m", "tests.mcp.client_program", json.dumps(calls), *address]
+        env = environment(place.url)
+        self.process = subprocess.Popen(command, env=env, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+    def until_connected(self) -> None:
+        assert self.process.stdout is not None and self.process.stdout.readline() == "connected\n"
 
     @property
     def server(self) -> int:
@@ -110,8 +114,15 @@ class Pair:
         until(is_there)
         return int(found[0])
 
+    def kill_server(self) -> None:
+        """The server over stdio; one whose client is gone ends by itself, sooner or later."""
+        if self.process.poll() is None:
+            os.kill(self.server, signal.SIGKILL)
+
     def kill(self, *which: int) -> None:
         for pid in which:
             os.kill(pid, signal.SIGKILL)
         self.process.kill()
         self.process.wait()
+        if self.process.stdout is not None:
+            self.process.stdout.close()

@@ -66,6 +66,58 @@ def test_a_file_that_is_not_what_it_should_be_is_left_alone(tmp_path: Path, text
         plan("codex", tmp_path)
 
 
+def test_what_a_person_gave_the_entry_stays_and_so_do_indent_and_newlines(tmp_path: Path) -> None:
+    file = tmp_path / ".mcp.json"
+    before = (
+        '{\r\n    "mcpServers": {\r\n        "perdure": {"command": "old", "env": {"A": "\\ud800"}}\r\n    }\r\n}\r\n'
+    )
+    file.write_bytes(before.encode())
+    after = plan("claude", tmp_path).after
+    assert json.loads(after)["mcpServers"]["perdure"] == {**SERVER, "env": {"A": "\ud800"}}
+    assert after.startswith('{\r\n    "mcpServers"') and after.count("\n") == after.count("\r\n")
+    file.write_bytes(b"\xef\xbb\xbf" + after.encode())
+    assert not plan("claude", tmp_path).is_needed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"mcpServers": {"a": {"command": "x"}}, "mcpServers": {}}',  # one of them would be lost
+        '{"mcpServers": {"perdure": {"type": "http", "url": "http://x"}}}',
+        '{"mcpServers": {"perdure": 5}}',
+        '{"mcpServers": {} /* mine */}',
+        "[" * 100_000,
+    ],
+)
+def test_a_file_that_would_lose_something_is_left_alone(tmp_path: Path, text: str) -> None:
+    (tmp_path / ".mcp.json").write_text(text)
+    with pytest.raises(InvalidInput) as refused:
+        plan("claude", tmp_path)
+    assert refused.value.kept == "the file, unchanged"
+
+
+@pytest.mark.parametrize(
+    "text", ["mcp_servers = 5", 'mcp_servers = {other = {command = "y"}}', "[mcp_servers]\nperdure = 5"]
+)
+def test_a_toml_file_that_takes_no_section_is_left_alone(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "home/.codex/config.toml"
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    with pytest.raises(InvalidInput) as refused:
+        plan("codex", tmp_path)
+    assert refused.value.kept == "the file, unchanged"
+
+
+def test_a_linked_file_stays_a_link(tmp_path: Path) -> None:
+    kept, work = tmp_path / "dotfiles" / "mcp.json", tmp_path / "work"
+    kept.parent.mkdir()
+    work.mkdir()
+    kept.write_text('{"mcpServers": {"other": {"command": "x"}}}')
+    (work / ".mcp.json").symlink_to(kept)
+    assert install(work, "claude", "--yes").returncode == 0
+    assert (work / ".mcp.json").is_symlink() and set(json.loads(kept.read_text())["mcpServers"]) == {"other", "perdure"}
+
+
 def install(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "HOME": str(folder), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-m", "perdure", "mcp", "install", *arguments]

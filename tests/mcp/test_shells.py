@@ -12,7 +12,7 @@ import pytest
 
 from perdure.errors import InvalidInput
 from perdure.mcp.keys import keys_as_text
-from tests.mcp.kit import call, over_stdio, perdure, refused, text_of
+from tests.mcp.kit import call, over_stdio, refused, text_of
 from tests.runtime.kit import Place
 
 
@@ -96,6 +96,39 @@ async def test_a_command_is_stopped_by_its_id_or_its_shell(place: Place) -> None
         assert (await call(client, "stop_command", command_id="stubborn", force=True))["exit_code"] == 137
 
 
+async def test_a_shell_that_ends_is_made_again_and_that_is_said_once(place: Place) -> None:
+    async with over_stdio(place) as client:
+        ended = await call(client, "run_command", command="X=1; exit 3", wait_seconds=30)
+        assert (ended["status"], ended["exit_code"]) == ("exited", 3) and "the shell ended with it" in ended["note"]
+        first = {"command": "echo again", "command_id": "first", "wait_seconds": 30}
+        ran = await call(client, "run_command", **first)
+        assert ran["output"] == "again\n" and "rebuilt" in ran["note"]
+        assert "note" not in await call(client, "run_command", command="echo later", wait_seconds=30)
+        assert await call(client, "run_command", **first) == ran  # its answer was lost, say
+
+
+async def test_a_stop_by_the_shells_name_says_how_what_ran_there_ended(place: Place) -> None:
+    async with over_stdio(place) as client:
+        await call(client, "run_command", command="sleep 1000", wait_seconds=0.1)
+        stopped = await call(client, "stop_command", shell="main")
+        assert stopped["status"] == "exited" and "sleep 1000 (exit code 130)" in stopped["note"]
+
+
+async def test_two_clients_at_once_share_a_task_and_a_command_id_runs_once(place: Place, tmp_path: Path) -> None:
+    command = f"echo x >> {tmp_path}/count; cat {tmp_path}/count"
+    async with over_stdio(place) as one, over_stdio(place) as other:
+        asked = {"command": command, "command_id": "once", "wait_seconds": 40}
+        told = await asyncio.gather(*(call(client, "run_command", **asked) for client in (one, other, one, other)))
+        assert {(ran["status"], ran.get("output", "x\n")) for ran in told} <= {("exited", "x\n"), ("busy", "x\n")}
+        names = [f"shell-{n}" for n in range(4)]
+        both = [
+            call(client, "run_command", command=f"echo {name}", shell=name, wait_seconds=40)
+            for name, client in zip(names, (one, other, one, other), strict=True)
+        ]
+        assert [ran["output"] for ran in await asyncio.gather(*both)] == [f"{name}\n" for name in names]
+    assert (tmp_path / "count").read_text() == "x\n"
+
+
 async def test_a_service_is_started_once_and_found_again(place: Place, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as door:
         port = door.getsockname()[1]
@@ -109,6 +142,21 @@ async def test_a_service_is_started_once_and_found_again(place: Place, tmp_path:
         ended = await call(client, "stop_command", shell="web")
         assert ended["status"] == "exited"
         assert not (await call(client, "list_shells"))["shells"][0]["alive"]
+
+
+async def test_a_service_with_a_wrong_command_is_started_again_with_another_one(place: Place) -> None:
+    wrong = "echo oops >&2; exit 3"
+    async with over_stdio(place) as client:
+        ended = await call(client, "start_service", name="web", command=wrong, wait_seconds=40)
+        assert (ended["status"], ended["output"]) == ("exited", "oops\n")
+        looked = await call(client, "read_output", shell="web")  # which does not start it
+        assert (looked["status"], looked["output"]) == ("exited", "oops\n")
+        assert "reads no keys" in await refused(client, "send_keys", shell="web", text="y")
+        right = await call(client, "start_service", name="web", command="echo fine; exec sleep 1000", wait_seconds=0)
+        assert right["status"] == "running"
+        [listed] = (await call(client, "list_shells"))["shells"]  # the one that ended is not shown beside it
+        assert listed["alive"]
+        assert "already exists" in await refused(client, "start_service", name="web", command="echo other")
 
 
 # ── secrets ──────────────────────────────────────────────────────────────────────────────────────
@@ -126,49 +174,7 @@ async def test_a_password_prompt_is_never_answered_by_the_model(place: Place) ->
         assert still["status"] == "waiting_for_secret" and "got" not in still["output"]
 
 
-# ── the task ─────────────────────────────────────────────────────────────────────────────────────
-
-
-async def test_a_person_approves_and_the_next_client_has_the_answer(place: Place) -> None:
-    async with over_stdio(place) as client:
-        asked = await call(client, "request_approval", question="Deploy?", state={"next": "deploy"})
-        assert asked["status"] == "waiting"
-        assert (await call(client, "request_approval", question="Deploy?"))["status"] == "waiting"
-        assert "already waits" in await refused(client, "request_approval", question="Another?")
-    perdure(place, "approve", "agent", "--comment", "after lunch")
-    async with over_stdio(place) as client:
-        answer = await call(client, "get_answer")
-        assert (answer["status"], answer["comment"]) == ("approved", "after lunch")
-        assert (await call(client, "where_was_i"))["state"]["next"] == "deploy"
-
-
-async def test_a_person_who_rejects_is_heard_too(place: Place) -> None:
-    async with over_stdio(place) as client:
-        await call(client, "request_approval", question="Delete it?")
-        asking = asyncio.create_task(call(client, "get_answer", wait_seconds=40))
-        await asyncio.to_thread(perdure, place, "reject", "agent")
-        assert (await asking)["status"] == "rejected"
-
-
-async def test_a_wait_is_over_when_its_moment_has_come(place: Place) -> None:
-    async with over_stdio(place) as client:
-        waits = await call(client, "wait_until", until="2999-01-01T00:00:00+00:00", why="the rate limit")
-        assert waits["status"] == "waiting" and waits["due_at"].startswith("2999")
-        assert "rate limit" in (await call(client, "where_was_i"))["question"]
-        assert "time zone" in await refused(client, "wait_until", until="2999-01-01T00:00:00", task="other")
-        short = await call(client, "wait_until", seconds=0, task="other")
-        assert short["status"] == "over"
-
-
-async def test_an_earlier_state_is_restored(place: Place) -> None:
-    async with over_stdio(place) as client:
-        for step in ("plan", "code", "test"):
-            await call(client, "save_state", state={"step": step}, label=step)
-        listed = (await call(client, "list_checkpoints"))["checkpoints"]
-        assert [one["label"] for one in listed] == ["test", "code", "plan"]
-        back = await call(client, "restore_checkpoint", checkpoint=listed[2]["checkpoint"])
-        assert back["state"] == {"step": "plan"}
-        assert [one["id"] for one in (await call(client, "list_tasks"))["tasks"]] == ["agent"]
+# ── tasks ────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_each_task_has_shells_and_a_state_of_its_own(place: Place) -> None:

@@ -12,7 +12,7 @@ import pytest
 from perdure import Perdure, sync
 from perdure._ground.bridge import drive
 from perdure._ground.clock import MovableClock
-from perdure._ground.crypto import generate
+from perdure._ground.secrets.crypto import generate
 from perdure.errors import Conflict, InvalidInput, KeyMissing, LeaseLost
 from perdure.memory import owner_prefix
 from perdure.types import Delete, Put, Stored

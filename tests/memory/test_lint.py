@@ -235,7 +235,7 @@ def test_the_command_says_what_it_found_and_exits_with_one(tmp_path: Path) -> No
 
     assert perdure("open", "copy-files", "--state", '{"files": ["a"]}').returncode == 0
     clean = perdure("lint", "agent.py")
-    assert (clean.returncode, clean.stdout) == (0, "0 findings in 1 files and 1 tasks\n")
+    assert (clean.returncode, clean.stdout) == (0, "0 findings in 1 file and 1 task\n")
     found = perdure("lint", "--resume", "agent.py:resume", "--json")
     assert found.returncode == 1, found.stderr
     (item,) = json.loads(found.stdout)["items"]

@@ -13,7 +13,7 @@ import pytest
 
 from perdure import Perdure
 from perdure._ground.clock import MovableClock
-from perdure._ground.crypto import generate
+from perdure._ground.secrets.crypto import generate
 from perdure._tasks import collect, keys_in_use, rotate
 from perdure.errors import InvalidInput, KeyMissing, RecordDamaged
 from perdure.memory import (

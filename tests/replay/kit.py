@@ -18,12 +18,13 @@ from typing import Any
 from perdure._durable.attempt.attempt import Attempt
 from perdure._durable.attempt.driver import carry_out
 from perdure._durable.declare.functions import DurableFunction
-from perdure._ground import codec, envelope
 from perdure._ground.clock import from_environment
-from perdure._ground.crypto import KeyRing
+from perdure._ground.encoding import codec
+from perdure._ground.secrets import envelope
+from perdure._ground.secrets.crypto import KeyRing
 from perdure._model import Entry, decode_entry
 from perdure._replay import TIMERS, WAKING
-from perdure._store import Fence, Write
+from perdure._store import Fence, HolderRow, Write
 
 Journal = list[tuple[int, Entry]]
 UID = "uid-of-a-test"
@@ -110,8 +111,8 @@ def new_attempt(
     async def verb(name: str, uid: str, params: dict[str, Any], **_: Any) -> tuple[Any, ...]:
         return (params["path"],)
 
-    async def query(name: str, **_: Any) -> list[tuple[Any, ...]]:
-        return [(1, "worker")]
+    async def row(kind: type[HolderRow], name: str, **_: Any) -> HolderRow:
+        return HolderRow(1, "worker", *[None] * 8)
 
     store: Any = SimpleNamespace(
         clock=from_environment(),
@@ -119,7 +120,7 @@ def new_attempt(
         ring=_RING,
         namespace="default",
         verb=verb,
-        query=query,
+        row=row,
         presence=SimpleNamespace(lease=timedelta(seconds=5)),
         seal=lambda uid, kind, value: codec.encode(value),
     )

@@ -16,13 +16,15 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from typing import Any
+from unittest import mock
 from zlib import crc32
 
+from perdure._durable.attempt import pipeline
 from perdure._durable.attempt.calls.nondeterminism import timeout
 from perdure._durable.attempt.scopes import current
 from perdure._durable.declare.functions import step
@@ -550,6 +552,25 @@ async def crash_everywhere(seed: int, *, most: int = 12) -> int:
     Each time the program is replayed twice: as far as it had come, to its end, and then once more as a whole.
     """
     loop = asyncio.get_running_loop()
+    with _standing_still_at_times(random.Random(seed)) if seed % 2 else nullcontext():
+        return await _crash_everywhere(seed, loop, most)
+
+
+@contextmanager
+def _standing_still_at_times(chance: random.Random) -> Iterator[None]:
+    """As if the machine slept before some steps: an attempt then looks whether it still has its lease."""
+
+    def has_slept(_: pipeline.Pipeline) -> bool:
+        return chance.random() < 0.3
+
+    with (
+        mock.patch.object(pipeline, "OLDEST_SECONDS", -1.0),  # so each step asks
+        mock.patch.object(pipeline.Pipeline, "was_suspended", has_slept),
+    ):
+        yield
+
+
+async def _crash_everywhere(seed: int, loop: asyncio.AbstractEventLoop, most: int) -> int:
     clockwork = Clockwork(loop) if isinstance(loop, asyncio.BaseEventLoop) else HiddenClockwork(loop)
     block = make_program(seed)
     whole, before = await _play(block, [], clockwork)

@@ -237,3 +237,40 @@ async def test_the_task_is_paused_and_goes_on_when_the_code_is_right_again(open_
         go_on.set()
         await (await app.tasks.open("t")).resume()
         assert await app.run("t", work) == "x"
+
+
+@pytest.mark.req("R69")
+async def test_it_ends_a_function_that_waits_for_an_item_from_the_branch_that_diverged(open_app: Any) -> None:
+    is_wrong, go_on = False, asyncio.Event()
+    reached = asyncio.Event()
+
+    @durable
+    async def work() -> str:
+        items: asyncio.Queue[str] = asyncio.Queue()
+
+        async def produce() -> None:
+            found = await (summarise("x") if is_wrong else search("x"))
+            reached.set()
+            await go_on.wait()
+            items.put_nowait(found)
+
+        producing = asyncio.create_task(produce())
+        item = await items.get()
+        await producing
+        return item
+
+    async with open_app() as app:
+        running = asyncio.create_task(app.run("t", work))
+        await reached.wait()
+        running.cancel()
+        await asyncio.wait([running])
+
+        is_wrong = True
+        with pytest.raises(ReplayDiverged):
+            await app.run("t", work)
+        assert (await app.tasks.get("t")).status == "paused"
+
+        is_wrong = False
+        go_on.set()
+        await (await app.tasks.open("t")).resume()
+        assert await app.run("t", work) == "x"

@@ -14,7 +14,7 @@ import pytest
 
 from perdure._durable.declare.functions import step
 from perdure._durable.values import exception_parts as error_parts
-from perdure._ground import codec
+from perdure._ground.encoding import codec
 from perdure.errors import StepFailed
 from tests.replay.kit import play, play_again
 

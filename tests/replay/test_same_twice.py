@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from perdure._durable.declare.functions import step
-from perdure._ground import class_fields as shapes
+from perdure._ground.encoding import class_fields as shapes
 from perdure.errors import NotStorable, StepFailed, TimedOut
 from perdure.types import register
 from tests.replay.kit import play, play_again
@@ -245,7 +245,7 @@ async def test_a_large_result_works() -> None:
 async def test_a_result_past_what_any_record_may_hold_is_refused_with_its_size(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from perdure._ground import envelope
+    from perdure._ground.secrets import envelope
     from perdure.errors import TooLarge
 
     monkeypatch.setattr(envelope, "MAX_BYTES", 1_000)

@@ -20,7 +20,7 @@ from perdure import errors, keeper
 from perdure._runtime.keeper_client import client
 from perdure._runtime.keeper_client import keeper_start as starting
 from perdure.keeper.process.isolation import Isolation, NotAllowed, leave, settle
-from perdure.keeper.process.spawner import CannotStart, Command, spawn
+from perdure.keeper.process.spawner import CannotStart, Program, spawn
 from perdure.runtime import Shell
 from tests.runtime.kit import Place, is_alive, until
 
@@ -165,7 +165,7 @@ def test_a_plain_user_can_isolate_too(tmp_path: Path) -> None:
             ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # undumpable, as the keeper is
             undoing = f"umount {hidden} 2>/dev/null || echo stays; grep CapBnd /proc/self/status"
             script = f"id -u; echo $$; ls -A {hidden}; {undoing}"
-            command = Command(
+            command = Program(
                 ["sh", "-c", script], "/", {"PATH": os.environ["PATH"]}, isolation=Isolation([str(hidden)])
             )
             try:

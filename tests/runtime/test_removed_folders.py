@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import signal
 import subprocess
 from pathlib import Path
@@ -22,6 +21,7 @@ from tests.runtime.kit import Place, is_alive, until
 from tests.runtime.test_requests import Target
 from tests.runtime.test_run import CLI, environment
 from tests.runtime.test_services import SERVER, ask, free_port, serving
+from tests.support.folders import remove_tree
 from tests.support.waiting import look_again
 
 ENV = {"HOME": "/", "PS1": "$ "}
@@ -48,9 +48,9 @@ def remove(place: Place, what: str) -> None:
 def _remove_folders(place: Place, what: str) -> None:
     live = Path(place.socket).parent
     if what in ("home", "both"):
-        shutil.rmtree(place.home)
+        remove_tree(place.home)
     if what in ("live", "both"):
-        shutil.rmtree(live)
+        remove_tree(live)
 
 
 @pytest.mark.req("R82", "R83")
@@ -100,7 +100,7 @@ async def test_a_store_that_was_removed_and_made_again_starts_no_second_service(
         web = await rt.service("web", serving(number), ready=port(number))
         first, keeper = ask(number), place.keeper
     client.client_for(place.home).close()
-    shutil.rmtree(place.home.parent)
+    remove_tree(place.home.parent)
     if is_killed == "keeper":
         os.kill(keeper, signal.SIGKILL)
     elif is_killed == "anchor":
@@ -206,7 +206,7 @@ async def test_sessions_of_a_removed_store_end_also_when_their_anchor_was_killed
         pids = [states[0]["holder"], states[1]["proxy"]]
     place.kill_anchor()
     client.client_for(place.home).close()
-    shutil.rmtree(place.home.parent)
+    remove_tree(place.home.parent)
     assert all(map(is_alive, pids))
 
     contexts.forget_contexts()
@@ -230,7 +230,7 @@ async def test_a_session_whose_first_words_were_lost_with_the_anchor_is_reached_
     told = json.loads(record.read_text())
     del told["facts"]["is_ready"]
     record.write_text(json.dumps(told))
-    shutil.rmtree(live)
+    remove_tree(live)
 
     contexts.forget_contexts()
     async with place.runtime() as rt:

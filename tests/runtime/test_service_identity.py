@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from perdure import Perdure
+from perdure._runtime import Runtime
 from perdure._runtime.bundles.task_bundle import bring_in, export
 from perdure._runtime.context import context as contexts
 from perdure.keeper.anchor import start_of
@@ -18,6 +19,7 @@ from perdure.runtime import port
 from tests.runtime.kit import Place, is_alive, until
 from tests.runtime.test_files import agent, kill
 from tests.runtime.test_services import SERVER, ask, free_port, serving
+from tests.support.folders import remove_tree
 
 KEY = "test-key:" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
 
@@ -85,19 +87,76 @@ async def test_a_restore_tells_a_service_that_was_restarted_since_the_save(place
 
 @pytest.mark.req("R82")
 async def test_a_service_that_waits_for_its_restart_is_not_started_twice(place: Place, tmp_path: Path) -> None:
-    """Whoever opens it meanwhile makes a new one; the restart that was due must not come beside it."""
-    runs, go, others = tmp_path / "runs", tmp_path / "go", tmp_path / "others"
-    command = ["sh", "-c", f"echo $$ >> {runs}; test -e {go} && exec sleep 1000; exit 1"]
+    """Opening it starts it at once; the restart that was due must not come beside it."""
+    runs, go = tmp_path / "runs", tmp_path / "go"
     async with place.runtime() as rt:
-        await rt.service("web", command, restart="on-failure")
-        until(lambda: _count(runs) == 3)
-        until(lambda: place.ask("units")["units"][0]["ended"] is not None)  # the pause before the next is 0.8 s
+        await rt.service("web", _failing(runs, go), restart="on-failure")
+        _waits_for_its_restart(place, runs)
         go.touch()
-        again = await rt.service("web", command, restart="on-failure")
+        again = await rt.service("web", _failing(runs, go), restart="on-failure")
         assert again.level == "rebuilt"
-        await rt.service("witness", ["sh", "-c", f"echo >> {others}; exit 1"], restart="on-failure")
-        until(lambda: _count(others) == 4)  # it has waited for 1.4 s in all
+        await _wait_longer_than_its_pause(rt, tmp_path / "others")
         assert [pid for pid in map(int, runs.read_text().split()) if is_alive(pid)] == [again.pid]
+
+
+def _failing(runs: Path, go: Path) -> list[str]:
+    """Fails at once until there is `go`; after the third time the pause before the next one is 0.8 s."""
+    return ["sh", "-c", f"echo $$ >> {runs}; test -e {go} && exec sleep 1000; exit 1"]
+
+
+def _waits_for_its_restart(place: Place, runs: Path) -> None:
+    until(lambda: _count(runs) == 3 and place.ask("units")["units"][0]["ended"] is not None)
+
+
+async def _wait_longer_than_its_pause(rt: Runtime, others: Path) -> None:
+    await rt.service("witness", ["sh", "-c", f"echo >> {others}; exit 1"], restart="on-failure")
+    until(lambda: _count(others) == 4)  # it has waited for 1.4 s in all
+
+
+@pytest.mark.req("R82", "R89")
+async def test_a_service_that_waits_for_its_restart_is_not_called_lost(place: Place, tmp_path: Path) -> None:
+    """A service that was called lost, and may not be rebuilt, came back a moment later."""
+    runs, go = tmp_path / "runs", tmp_path / "go"
+    async with place.runtime() as rt:
+        await rt.service("web", _failing(runs, go), restart="on-failure")
+        _waits_for_its_restart(place, runs)
+        go.touch()
+        again = await rt.service("web", _failing(runs, go), restart="on-failure", rebuild="ask")
+        assert (again.level, (await again.state()).restarts) == ("rebuilt", 3)
+        assert "it was restarted after a failure" in again.verdict.reason
+        await _wait_longer_than_its_pause(rt, tmp_path / "others")
+        assert [int(pid) for pid in runs.read_text().split()][3:] == [again.pid] and is_alive(again.pid)
+
+
+@pytest.mark.req("R82")
+@pytest.mark.parametrize("is_replaced", [False, True])
+async def test_a_service_that_is_ended_while_it_waits_for_its_restart_stays_ended(
+    place: Place, tmp_path: Path, is_replaced: bool
+) -> None:
+    runs = tmp_path / "runs"
+    async with place.runtime() as rt:
+        web = await rt.service("web", _failing(runs, tmp_path / "go"), restart="on-failure")
+        _waits_for_its_restart(place, runs)
+        await web.end()
+        if is_replaced:
+            place.kill_keeper()
+        await _wait_longer_than_its_pause(rt, tmp_path / "others")
+        assert _count(runs) == 3
+
+
+@pytest.mark.req("R82")
+async def test_a_restart_that_was_due_when_the_keeper_died_is_made_by_the_next_one(
+    place: Place, tmp_path: Path
+) -> None:
+    runs, go = tmp_path / "runs", tmp_path / "go"
+    async with place.runtime() as rt:
+        await rt.service("web", _failing(runs, go), restart="on-failure")
+        _waits_for_its_restart(place, runs)
+        go.touch()
+        os.kill(place.keeper, signal.SIGKILL)
+        until(lambda: _count(runs) == 4)
+        await _wait_longer_than_its_pause(rt, tmp_path / "others")
+        assert _count(runs) == 4 and is_alive(int(runs.read_text().split()[3]))
 
 
 def _count(file: Path) -> int:
@@ -164,7 +223,7 @@ async def test_a_service_comes_back_when_the_home_of_its_keeper_is_gone(
     first, _ = await _saved(place.url, number, tmp_path / "desk")
     place.clear()
     until(lambda: not listens(number))
-    shutil.rmtree(place.home)
+    remove_tree(place.home)
 
     contexts.forget_contexts()
     monkeypatch.setenv("APP_MODE", "second")
@@ -192,7 +251,7 @@ async def test_a_service_that_cannot_be_started_here_is_lost_and_the_rest_comes_
         await rt.save()
     place.clear()
     until(lambda: not listens(number))
-    shutil.rmtree(place.home)
+    remove_tree(place.home)
     contexts.forget_contexts()
     with socket.socket() as stranger:
         if what == "port":
@@ -215,7 +274,7 @@ async def test_a_service_whose_command_line_has_a_secret_is_not_started_with_sta
         await rt.service("web", ["sh", "-c", "sleep 1000", "--password=hunter2-of-this-test"])
         await rt.save()
     place.clear()
-    shutil.rmtree(place.home)
+    remove_tree(place.home)
     contexts.forget_contexts()
     async with place.runtime() as rt:
         back = await rt.restore()

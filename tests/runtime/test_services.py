@@ -165,6 +165,25 @@ async def test_a_service_is_started_again_after_failures_and_not_for_ever(place:
         assert (state.restarts, state.is_alive) == (2, True)
 
 
+@pytest.mark.req("R82")
+async def test_a_line_of_the_process_before_does_not_make_a_restarted_service_ready(
+    place: Place, tmp_path: Path
+) -> None:
+    runs, go = tmp_path / "runs", tmp_path / "go"
+    os.mkfifo(go)
+    script = f"echo run >> {runs}; test $(wc -l < {runs}) -gt 1 && cat {go}; echo up; exec sleep 1000"
+    is_up = log_line("^up$")
+    async with place.runtime() as rt:
+        web = await rt.service("web", ["sh", "-c", script], ready=is_up, restart="on-failure")
+        os.kill(web.pid, signal.SIGKILL)
+        until(lambda: runs.read_text().count("run") == 2)
+        assert (await web.state()).restarts == 1 and not await is_up.is_ready(web)
+        opening = asyncio.ensure_future(rt.service("web", ["sh", "-c", script], ready=is_up, restart="on-failure"))
+        go.write_text("")
+        web = await opening
+        assert (await web.own_log(), (await web.log()).count("up")) == ("up\n", 2)
+
+
 async def test_nobody_reading_its_log_does_not_hold_a_service_up(place: Place, tmp_path: Path) -> None:
     done = tmp_path / "done"
     script = f"head -c 40000000 /dev/zero | tr '\\0' x; echo; echo end; touch {done}; exec sleep 1000"

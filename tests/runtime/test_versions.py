@@ -23,7 +23,7 @@ OTHER = 99
 FORMER = {
     "perdure.keeper.kinds.sessions": "PROGRAMS['sqlite'] = 'perdure.keeper.sqliteholder'",
     "perdure.keeper.kinds.requests": "_FETCHER = str(keeper / 'fetcher.py')",
-    "perdure.keeper.kinds.shell_state": "_RC = keeper / 'shell.bash'",
+    "perdure.keeper.kinds.shell.shell_state": "_RC = keeper / 'shell.bash'",
 }
 
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from perdure._durable.effects.effect_walk import Walk
-from perdure._ground import codec
 from perdure._ground import crash_points as crash
+from perdure._ground.encoding import codec
 from perdure._model import Pause
 from perdure._store import Write
 from perdure._store.exit_flush import _flush_all as flush_all

@@ -161,7 +161,7 @@ def test_c_a_statement_that_was_executed_and_not_recorded_is_not_executed_again(
 
     with agent_on(stage) as second:
         result = finish(stage, second)
-    check_end(stage, world, result)
+    check_end(stage, world, result)  # the statement waited until the effect ahead of it was on disk
 
 
 @pytest.mark.req("R98")

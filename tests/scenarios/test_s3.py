@@ -82,7 +82,7 @@ async def test_a_task_goes_through_every_pause_while_everything_is_killed_and_re
             clock.advance(seconds=11)
             fleet.start("new")
 
-            record = await paused(app, "journey", "scheduled_wait", "0:00:03 to pass")
+            record = await paused(app, "journey", "scheduled_wait", "3 s to pass")
             fleet.kill()
             clock.advance(seconds=60)  # the machine sleeps over the timer
             fleet.start("new")

@@ -134,7 +134,7 @@ async def _journey(site: Site, fleet: s3.Fleet, world: Any, clock: MovableClock,
     clock.advance(seconds=11)
     fleet.start("new")
 
-    await site.paused("scheduled_wait", "0:00:03 to pass")
+    await site.paused("scheduled_wait", "3 s to pass")
     fleet.kill()
     site.kill()
     clock.advance(seconds=60)  # the machine sleeps over the timer

@@ -15,9 +15,9 @@ import msgspec
 import pytest
 
 from perdure import Perdure
-from perdure._ground import envelope
 from perdure._ground.clock import MovableClock
-from perdure._ground.crypto import KeyRing
+from perdure._ground.secrets import envelope
+from perdure._ground.secrets.crypto import KeyRing
 from perdure._runtime.bundles import bundle_file
 from perdure._runtime.context import context as contexts
 from perdure._runtime.restore.continuity import Continuity

@@ -13,7 +13,7 @@ import msgspec
 
 from perdure import Perdure
 from perdure._ground.bridge import drive
-from perdure._ground.crypto import KeyRing
+from perdure._ground.secrets.crypto import KeyRing
 from perdure._runtime.bundles import bundle_file
 from perdure._runtime.bundles.bundle_file import Bundle, Header
 from perdure._runtime.bundles.task_bundle import export

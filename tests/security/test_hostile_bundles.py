@@ -19,10 +19,11 @@ import msgspec
 import pytest
 
 from perdure import Perdure, durable, pause
-from perdure._ground import codec, envelope
-from perdure._ground import deltas as frames
 from perdure._ground.bridge import drive
-from perdure._ground.crypto import KeyRing
+from perdure._ground.encoding import codec
+from perdure._ground.encoding import deltas as frames
+from perdure._ground.secrets import envelope
+from perdure._ground.secrets.crypto import KeyRing
 from perdure._model import chain, digest
 from perdure._runtime.bundles.task_bundle import bring_in, export
 from perdure._runtime.context import context as contexts
@@ -174,7 +175,7 @@ async def test_a_task_that_nobody_signed_waits_for_a_person(here: Perdure, tmp_p
     assert not came.is_trusted and "data only" in " ".join(came.notes)
     record = await here.tasks.get("deploy")
     assert record is not None and record.status == "paused" and record.pause is not None
-    assert "Nobody signed" in record.pause.message and record.state == {"n": 2}
+    assert "is not signed" in record.pause.message and record.state == {"n": 2}
 
 
 async def test_trust_is_an_act_of_the_user(here: Perdure, tmp_path: Path) -> None:
@@ -324,7 +325,7 @@ def test_a_header_is_small_and_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
         file.truncate(4 * MUCH)
     assert "no possible length" in _import_with_little_memory(huge, tmp_path)
     os.mkfifo(tmp_path / "pipe")
-    assert "it is no file" in _import_with_little_memory(tmp_path / "pipe", tmp_path)
+    assert "it is not a file" in _import_with_little_memory(tmp_path / "pipe", tmp_path)
     assert resource.getrlimit(resource.RLIMIT_AS)[0] != ROOM
 
 

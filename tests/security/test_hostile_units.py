@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from perdure import Perdure
-from perdure._ground import crypto
+from perdure._ground.secrets import crypto
 from perdure._runtime.keeper_client import keeper_checkup as checkup
 from perdure._runtime.secrets import environment
 from perdure._runtime.secrets.environment import Rules

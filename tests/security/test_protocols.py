@@ -17,8 +17,8 @@ import pytest
 from perdure._runtime.sessions.session_processes import ask
 from perdure.keeper.core import wire as keeper_wire
 from perdure.keeper.pgproxy.protocol import wire
-from perdure.keeper.pgproxy.session.recipe import Recipe
-from perdure.keeper.pgproxy.session.recording import RecordingSession
+from perdure.keeper.pgproxy.session.recipe import SessionRecipe
+from perdure.keeper.pgproxy.session.recording_session import RecordingSession
 from perdure.keeper.pgproxy.session.session import Session
 from tests.runtime.kit import Place, until
 from tests.sessions.acts import IDENTITY, one
@@ -85,7 +85,7 @@ async def test_a_client_that_says_nonsense_leaves_the_session_usable(stage: Stag
 # ── servers ──────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("make", [Session, lambda status: RecordingSession(status, {}, Recipe())])
+@pytest.mark.parametrize("make", [Session, lambda status: RecordingSession(status, {}, SessionRecipe())])
 def test_a_length_that_lies_makes_nobody_wait_for_it_or_keep_it(make: type[Session]) -> None:
     for kind in b"ZCSA":
         for size in (0, 3, 1 << 20, 0xFFFFFFFF):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from perdure._ground.crypto import generate
+from perdure._ground.secrets.crypto import generate
 from perdure._runtime.keeper_client import client
 from perdure.keeper.core import units as keeper_units
 from tests.runtime.kit import Place, is_alive, until

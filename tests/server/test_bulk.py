@@ -99,6 +99,14 @@ async def test_cancel_rollback_and_fork_are_rehearsed(url):
         assert [one["name"] for one in back["kept"]] == ["charge", "mail"]
         status, fork = await ask("POST", "/v1/tasks/order/fork", {"at": "charge", "dry_run": True}, idempotency_key="f")
         assert (status, fork["id"], [one["name"] for one in fork["kept"]]) == (200, "order-fork", ["charge"])
+        assert (fork["arguments"], fork["state"]) == ({"amount": 5}, {})
+        assert (
+            "arguments"
+            not in (await stranger("POST", "/v1/tasks/order/fork", {"dry_run": True}, idempotency_key="h"))[1]
+        )
+        wrong = {"set": {"dollars": 5}, "dry_run": True}
+        status, problem = await ask("POST", "/v1/tasks/order/fork", wrong, idempotency_key="i")
+        assert (status, problem["errors"][0]["path"]) == (422, ["dollars"])
         missing = {"at": "nothing", "dry_run": True}
         assert (await ask("POST", "/v1/tasks/order/fork", missing, idempotency_key="g"))[0] == 404
         assert (await ask("GET", "/v1/tasks/order-fork"))[0] == 404
@@ -125,6 +133,27 @@ async def test_many_tasks_are_cancelled_after_a_dry_run(url):
         assert (job["state"], job["done"], job["total"], job["result"]["done"]) == ("done", 3, 3, 3)
         statuses = [(await ask("GET", f"/v1/tasks/order-{name}"))[1]["status"] for name in (0, 1, 2, "new")]
         assert statuses == ["cancelled"] * 3 + ["running"]
+
+
+async def test_named_tasks_are_rehearsed_and_no_other_is_touched(url):
+    async with Perdure(url) as app:
+        for number in range(2):
+            await app.run_until_paused(f"order-{number}", shopping, number)
+        uids = [(await app.tasks.handle(f"order-{number}")).uid for number in range(2)]
+    asked: dict[str, Any] = {"uids": uids[:1], "verb": "cancel"}
+    async with serving(url) as ask:
+        _, plan = await ask("POST", "/v1/bulk", {**asked, "dry_run": True}, idempotency_key="1")
+        assert (plan["count"], plan["items"][0]["id"], plan["effects_undone"]) == (1, "order-0", {"charge": 1})
+        asked["with"] = {"undo": False}
+        _, plan = await ask("POST", "/v1/bulk", {**asked, "dry_run": True}, idempotency_key="1b")
+        confirmed = {**asked, "dry_run": False, "confirm": plan["confirm"]}
+        other, _ = await ask("POST", "/v1/bulk", {**confirmed, "uids": uids}, idempotency_key="2")
+        assert other == 400, "the token belongs to the tasks that were shown"
+        both, _ = await ask("POST", "/v1/bulk", {**asked, "filter": {"text": "order"}}, idempotency_key="3")
+        assert both == 422
+        job = await ended(ask, (await ask("POST", "/v1/bulk", confirmed, idempotency_key="4"))[1])
+        assert job["result"]["done"] == 1
+        assert [(await ask("GET", f"/v1/tasks/~{uid}"))[1]["status"] for uid in uids] == ["cancelled", "paused"]
 
 
 async def test_a_confirmation_is_for_the_set_and_the_verb_that_were_shown(quick_url):

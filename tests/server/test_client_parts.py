@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, durable, effect, errors, step, sync
-from perdure._ground.json_values import plain
+from perdure._ground.encoding.json_values import plain
 from perdure.pause import approval
 from perdure.server import make_app
 from tests.support.asking import ALL, Known

@@ -13,7 +13,7 @@ from jsonschema_rs import Draft202012Validator, meta
 from msgspec import UNSET, Struct, UnsetType
 
 from perdure import Perdure
-from perdure._ground.json_values import plain
+from perdure._ground.encoding.json_values import plain
 from perdure.server.shapes import openapi
 from perdure.server.shapes.json_schema import Schemas
 from perdure.server.table import Nothing, Route, routes, routes_by_noun

@@ -6,7 +6,7 @@ import pytest
 
 from perdure.errors import InvalidInput
 from perdure.server import routes
-from perdure.server.access import Place, client_address, read_network, read_origin
+from perdure.server.access import ServerAddress, client_address, read_network, read_origin
 from tests.support.http_server import make_key, make_session, request, serving
 
 OWN = "http://127.0.0.1:7420"
@@ -39,7 +39,7 @@ async def test_behind_a_proxy_only_its_origin_is_known(quick_url):
 
 
 def test_without_an_origin_an_address_is_known_beyond_loopback_and_a_name_is_not():
-    place = Place("0.0.0.0", 7420)
+    place = ServerAddress("0.0.0.0", 7420)
     assert place.origin_of("192.0.2.7:7420") == "http://192.0.2.7:7420"
     assert place.origin_of("[2001:db8::1]:7420") == "http://[2001:db8::1]:7420"
     assert place.origin_of("evil.example:7420") is None

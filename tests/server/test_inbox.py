@@ -73,7 +73,7 @@ async def test_what_waits_for_a_person_is_listed_and_decided(url):
         assert [one["id"] for one in (await ask("GET", "/v1/inbox", query="task=d"))[1]["items"]] == [d]
         status, one = await ask("GET", f"/v1/inbox/{a}")
         assert (status, one["text"], one["editable"]) == (200, "Ship it?", {"note": SECRET})
-        assert one["otherwise"]["say"] == "it counts as rejected"
+        assert one["otherwise"]["say"] == "it is rejected"
 
         status, done = await ask("POST", f"/v1/inbox/{a}/approve", {"comment": "fine", "edited": {"note": "n"}})
         assert (status, done["answer"]["how"], done["answer"]["by"]) == (200, "approved", "ada")
@@ -111,6 +111,7 @@ async def test_a_wrong_answer_names_its_places_and_changes_nothing(url):
         assert await app.run("b", plan, SECRET) == {"n": 1}
 
 
+@pytest.mark.threat("T3")
 async def test_a_caller_without_data_read_sees_no_word_of_a_question(url):
     async with Perdure(url) as app, serving(url, LOOK) as look, serving(url) as ask:
         await app.run_until_paused("a", ship, SECRET)
@@ -178,6 +179,7 @@ async def test_of_two_deciders_at_two_servers_one_decides(postgres_url):
                 assert {problem["values"]["decision"] for problem in lost} == {won["answer"]["how"]}
 
 
+@pytest.mark.threat("T2")
 async def test_an_unknown_question_and_one_of_another_namespace_are_the_same(url):
     async with Perdure(url) as app, serving(url, namespace="other") as stranger:
         await app.run_until_paused("a", ship, "Ship it?")

@@ -67,6 +67,7 @@ async def test_without_a_worker_the_page_says_so(url):
         assert health["say"] == "No worker is running, and no process works on a task."
 
 
+@pytest.mark.threat("T3")
 @pytest.mark.req("R58")
 async def test_a_caller_without_data_read_sees_nothing_that_agents_wrote(url):
     async with Perdure(url) as app, serving(url, frozenset({"tasks:read"})) as viewer:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 
-from perdure.server.once import Answers
-from perdure.server.problems import HttpProblem
-from perdure.server.requests import Answer
+from perdure._ground.ids import Process
+from perdure.server.http.problems import HttpProblem
+from perdure.server.http.repeats import Answers, KeptAnswer
+from perdure.server.http.requests import Answer
 from tests.support.http_server import make_key, request, serving
 
 
@@ -91,11 +93,26 @@ async def test_an_answer_is_forgotten_after_a_day_and_a_lost_request_after_a_min
         async def carry_out() -> Answer:
             return Answer("done")
 
-        assert await answers._begin("lost", "same") is None  # its server dies here
+        def mark() -> KeptAnswer:
+            elsewhere = Process("elsewhere", "boot", "pid", 1, 1)
+            return KeptAnswer("same", server.clock.now_ms(), elsewhere)
+
+        assert not (await answers._begin("lost", mark())).is_cut_off  # its server dies here
         with pytest.raises(HttpProblem):
-            await answers._begin("lost", "same")
+            await answers._begin("lost", mark())
         clock.advance(minutes=1)
-        assert await answers._begin("lost", "same") is None
+        assert (await answers._begin("lost", mark())).is_cut_off
         await answers.give("k", "same", carry_out)
         clock.advance(hours=24)
         assert (await answers.give("k", "other", carry_out)).value == "done"
+
+
+async def test_a_key_of_a_caller_who_may_choose_the_namespace_counts_in_each_of_them(quick_url):
+    async with serving(quick_url) as server:
+        for namespace in ("default", "other", "other"):
+            headers = {"idempotency-key": "a", "perdure-namespace": namespace}
+            made = await request(
+                server, "POST", "/v1/tasks", body={"id": namespace}, headers=headers, peer_uid=os.geteuid()
+            )
+            assert made.status == 201, made.body
+            assert await server.app_of(namespace).tasks.get(namespace) is not None

@@ -10,11 +10,11 @@ import pytest
 
 from perdure import Perdure, durable
 from perdure._ground.bridge import Nap
-from perdure._ground.crypto import generate
 from perdure._ground.ids import new_uid
+from perdure._ground.secrets.crypto import generate
 from perdure.server import make_app
+from perdure.server.http.requests import Caller
 from perdure.server.jobs import Job, KeptJob
-from perdure.server.requests import Caller
 from tests.support.asking import ALL, Known, serving
 from tests.support.http_server import request
 from tests.support.waiting import look_again
@@ -89,12 +89,27 @@ async def test_gc_says_what_it_would_remove_and_then_removes_it(url):
 async def test_doctor_looks_as_a_job_and_its_last_look_is_kept(url):
     async with serving(url) as ask:
         await ask("POST", "/v1/tasks", {"id": "t"}, idempotency_key="1")
-        assert (await ask("GET", "/v1/store/doctor"))[0] == 404
+        never = await ask("GET", "/v1/store/doctor")
+        assert never == (200, {"at": None, "items": [], "problems": None})
         _, job = await ask("POST", "/v1/store/doctor")
         job = await ended(ask, job)
         assert job["state"] == "done", job
         _, last = await ask("GET", "/v1/store/doctor")
         assert last["items"] == job["result"]["items"]
+
+
+async def test_an_administrator_of_one_namespace_is_told_of_others_that_there_is_something_and_not_what(shared_url):
+    """doctor and reseal go through the whole store, whoever asks."""
+    async with serving(shared_url) as ask, serving(shared_url, namespace="other") as other:
+        for told, id in ((ask, "mine"), (other, "theirs")):
+            _, made = await told("POST", "/v1/tasks", {"id": id, "state": {"n": 1}}, idempotency_key="1")
+            sql(shared_url, "UPDATE {events} SET at = at + 1 WHERE task_uid = ? AND number = 1", made["uid"])
+        for told, id, hidden in ((ask, "mine", "theirs"), (other, "theirs", "mine")):
+            _, job = await told("POST", "/v1/store/doctor")
+            found = (await ended(told, job))["result"]["items"]
+            assert f"audit of {id}" in [one["subject"] for one in found]
+            assert [one["what"][0] for one in found if one["subject"] == "other namespaces"] == ["1"]
+            assert hidden not in str(found) + str((await told("GET", "/v1/store/doctor"))[1])
 
 
 async def test_an_audit_finds_the_event_that_was_changed(shared_url):
@@ -209,9 +224,14 @@ async def test_a_task_travels_as_a_bundle(quick_url, tmp_path):
         assert (came.status, came.json["task_id"], came.json["is_copy"]) == (201, "a/b é", True)
         assert (await request(there, "GET", f"/v1/tasks/~{uid}")).json["state"] == {"n": 1}
         again = await request(there, "POST", "/v1/import", body=bundle.body, headers=sent)
-        assert again.status == 409
-        for spoiled in (b"PK\x03\x04 nonsense", bundle.body[:-40], b"x" * 1000):
-            refused = await request(there, "POST", "/v1/import", body=spoiled, headers=sent)
+        assert (again.status, again.json) == (201, came.json)
+        sent["idempotency-key"] = "4"
+        assert (await request(there, "POST", "/v1/import", body=bundle.body, headers=sent)).status == 409
+        other = await request(there, "POST", "/v1/import", body=b"x", headers={**sent, "idempotency-key": "3"})
+        assert (other.status, other.code) == (422, "key_reused")
+        for number, spoiled in enumerate((b"PK\x03\x04 nonsense", bundle.body[:-40], b"x" * 1000)):
+            headers = {**sent, "idempotency-key": f"spoiled {number}"}
+            refused = await request(there, "POST", "/v1/import", body=spoiled, headers=headers)
             assert (refused.status, refused.code) == (422, "bundle_refused")
             assert "/tmp" not in refused.body.decode()
         assert (await request(there, "POST", "/v1/import", query="map=x", body=b"x", headers=sent)).status == 422

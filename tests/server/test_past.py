@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import AsyncIterator
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -13,7 +14,7 @@ from perdure import Perdure, durable, effect, step, stream
 from perdure._tasks.checkpoints import checkpoint_reader
 from perdure.errors import PerdureError
 from perdure.pause import approval
-from perdure.server import encoding
+from perdure.server.http import answer_bytes
 from tests.support.asking import serving
 from tests.tasks.upkeep_kit import sql
 
@@ -97,6 +98,7 @@ async def test_what_a_past_does_not_have_is_not_found_and_its_store_is_not_named
         assert str(tmp_path) not in json.dumps(problem)
 
 
+@pytest.mark.threat("T3")
 async def test_a_caller_who_may_not_read_data_sees_no_word_that_an_agent_wrote(url):
     await begun(url)
     async with Perdure(url) as app:
@@ -227,7 +229,7 @@ async def test_large_states_are_decoded_compared_and_encoded_off_the_event_loop(
 
     noted(checkpoint_reader, "contents_shown")
     noted(checkpoint_reader, "diff")
-    noted(encoding, "to_json")
+    noted(answer_bytes, "to_json")
     async with serving(quick_url) as ask:
         for address in ("checkpoints/0", "diff"):
             seen.pop("to_json", None)
@@ -323,7 +325,7 @@ async def test_frames_memory_plan_and_report_are_told(url):
         assert (await ask("GET", "/v1/tasks/t/memory"))[0] == 200
         assert (await ask("GET", "/v1/tasks/t/memory", query="budget=0"))[0] == 422
         assert (await ask("GET", "/v1/tasks/t/plan"))[1]["task_id"] == "t"
-        assert (await ask("GET", "/v1/tasks/t/report"))[0] == 404
+        assert (await ask("GET", "/v1/tasks/t/report"))[0] == 204
 
 
 async def test_the_cost_of_a_task_is_told(url):
@@ -331,3 +333,27 @@ async def test_the_cost_of_a_task_is_told(url):
     async with serving(url) as ask:
         _, cost = await ask("GET", "/v1/tasks/errand/account")
         assert (cost["saved"]["steps"], cost["saved"]["effects"], cost["by_function"]) == (4, 2, [])
+
+
+@step
+async def page_of(number: int) -> dict[str, Any]:
+    return {"text": "x" * 5000, "rows": list(range(number))}
+
+
+@durable(name="large results")
+async def large(number: int) -> None:
+    await page_of(number)
+
+
+async def test_a_large_result_is_read_from_the_top_and_part_by_part(quick_url):
+    async with Perdure(quick_url) as app:
+        await app.run("large", large, 300)
+    async with serving(quick_url) as ask:
+        _, call = await ask("GET", "/v1/tasks/large/journal/1/1", query="brief=true")
+        text, rows = call["value"]["text"]["$cut"], call["value"]["rows"][-1]["$cut"]
+        assert (text["length"], text["begin"], rows["length"]) == (5000, "x" * 200, 300)
+        path, query = text["at"].split("?")
+        assert (await ask("GET", path, query=query.replace("brief=true&", "")))[1]["value"] == "x" * 5000
+        assert (await ask("GET", path, query='path=["rows",299]'))[1]["value"] == 299
+        for wrong, status in {'["rows",300]': 404, '["no"]': 404, '["text",0]': 404, "rows": 400}.items():
+            assert (await ask("GET", path, query=f"path={wrong}"))[0] == status

@@ -8,7 +8,7 @@ import pytest
 
 from perdure import Perdure
 from perdure.server import Caller, Server, Settings
-from perdure.server.routing import decode_segment
+from perdure.server.http.router import decode_segment
 from tests.support.asgi import send_to
 from tests.support.http_server import make_key, request, serving
 

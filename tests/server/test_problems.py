@@ -7,7 +7,7 @@ import inspect
 import pytest
 
 from perdure import errors
-from perdure.server.problems import STATUSES, HttpProblem, body_of, from_exception, status_and_code
+from perdure.server.http.problems import STATUSES, HttpProblem, body_of, from_exception, status_and_code
 
 # The statuses that were decided, by class; a class that is not named has its nearest named ancestor's.
 DECIDED = {
@@ -30,7 +30,7 @@ KINDS = sorted(
 def test_every_error_has_the_status_that_was_decided(kind):
     ancestors = [ancestor.__name__ for ancestor in kind.__mro__ if ancestor.__name__ in DECIDED]
     assert kind is errors.PerdureError or ancestors[0] != "PerdureError", (
-        f"{kind.__name__} has no line in perdure/server/problems.py: it would be a defect (500) to its caller"
+        f"{kind.__name__} has no line in perdure/server/http/problems.py: it would be a defect (500) to its caller"
     )
     assert status_and_code(kind)[0] == DECIDED[ancestors[0]]
 

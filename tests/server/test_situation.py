@@ -37,6 +37,23 @@ async def test_a_task_says_why_it_is_not_running_and_what_can_be_done(url):
         assert (await ask("GET", "/v1/tasks/digest/situation"))[1]["kind"] == "cancelled"
 
 
+@durable(name="called over http")
+async def called(order: str, cents: int = 3) -> None: ...
+
+
+async def test_the_call_that_a_task_carries_out_is_told_without_arguments_to_who_may_not_read_them(url):
+    async with Perdure(url) as app, serving(url) as ask, serving(url, frozenset({"tasks:read"})) as viewer:
+        await app.start("of-queue", called.options(queue="night"), "ord_9")
+        await app.tasks.create("plain", state={})
+        _, found = await ask("GET", "/v1/tasks/of-queue/situation")
+        text = "called over http(order='ord_9')"
+        assert found["call"] == {"function": "called over http", "version": 1, "queue": "night", "text": text}
+        assert found["ways"][0]["cli"] == "perdure worker --queue night module:app"
+        _, bare = await viewer("GET", "/v1/tasks/of-queue/situation")
+        assert bare["call"] == {**found["call"], "text": ""}
+        assert (await ask("GET", "/v1/tasks/plain/situation"))[1]["call"] is None
+
+
 async def test_every_task_of_a_list_says_why(url):
     async with Perdure(url) as app, serving(url) as ask:
         await app.start("digest", nothing)

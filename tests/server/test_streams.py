@@ -114,6 +114,7 @@ async def test_the_stream_of_a_task_tells_progress_and_what_comes_later(url):
                 assert until(heard, "event", kind="task.completed").id.startswith("e")
 
 
+@pytest.mark.threat("T3")
 async def test_a_stream_tells_a_caller_without_data_read_nothing_that_agents_wrote(url):
     secret = "MARKER"
     topics = "tasks,inbox,operate,task:job,journal:job,units:job"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import postgres
+from tests.support.waiting import look_again_here
 
 _HBA = """
 local all postgres trust
@@ -77,6 +79,15 @@ class Cluster:
         self._server.send_signal(how)
         self._server.wait()
 
+    def kill(self) -> None:
+        """End it with all its processes at once, as a power cut does: nothing is sent any more."""
+        assert self._server is not None
+        self._server.send_signal(signal.SIGSTOP)  # it starts no other process while its own are ended
+        for child in Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(child), signal.SIGKILL)
+        self.stop(signal.SIGKILL)
+
     @property
     def pid(self) -> int:
         assert self._server is not None
@@ -122,10 +133,28 @@ class Cluster:
         with socket.create_server(("127.0.0.1", 0)) as free:
             other.port = free.getsockname()[1]
         other.socket = other._folder("socket")
-        backup = ["-h", self.socket, "-p", str(self.port), "-U", "postgres", "-R", "--checkpoint=fast", "--no-sync"]
-        subprocess.run([self._programs / "pg_basebackup", "-D", other.data, *backup], check=True, **self._common)
-        other.start()
+        other.follow(self)
         return other
+
+    def follow(self, primary: Cluster) -> None:
+        """Become a copy of another server, and follow it until this one is promoted."""
+        shutil.rmtree(self.data, ignore_errors=True)
+        self._folder(self.data.name)
+        source = ["-h", primary.socket, "-p", str(primary.port), "-U", "postgres"]
+        backup = [*source, "-R", "--checkpoint=fast", "--no-sync"]
+        subprocess.run([self._programs / "pg_basebackup", "-D", self.data, *backup], check=True, **self._common)
+        self.start()
+
+    def wait_for_standby(self) -> None:
+        """From now on, answer a COMMIT only when the standby has it too."""
+        import psycopg
+
+        with psycopg.connect(self.admin(), autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET synchronous_standby_names = '*'")
+            connection.execute("SELECT pg_reload_conf()")
+            asked = "SELECT count(*) FROM pg_stat_replication WHERE sync_state = 'sync'"
+            while connection.execute(asked).fetchone() != (1,):
+                look_again_here()
 
     def promote(self) -> None:
         subprocess.run([self._programs / "pg_ctl", "-D", self.data, "-w", "promote"], check=True, **self._common)

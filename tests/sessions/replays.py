@@ -21,14 +21,15 @@ async def finished(program: Program, journal: Journal, answers: dict[str, Any]) 
     return played
 
 
-async def cut_anywhere(program: Program) -> None:
+async def cut_anywhere(program: Program, meanwhile: Callable[[], object] = lambda: None) -> None:
     """Pause, forget the last entries of the journal, all of them one after the other, and go on each time.
 
     The beginning and the end of a transaction or savepoint, and what was recorded before, are never lost: they are
-    waited for.
+    waited for. `meanwhile` happens while the function is paused for the first time.
     """
     paused = await play(program)
     assert isinstance(paused.error, Paused), paused.error
+    meanwhile()
     lasting = [at for at, (_, entry) in enumerate(paused.journal, 1) if "|session." in entry.path]
     surely = [at for at in lasting if not paused.journal[at - 1][1].path.startswith("|session.sql")]
     for length in range(len(paused.journal), max(surely, default=1) - 1, -1):

@@ -18,7 +18,7 @@ from perdure.keeper.pgproxy.protocol import transaction_ends as endings
 from perdure.keeper.pgproxy.protocol import wire
 from perdure.keeper.pgproxy.recovery.postmortem import judge
 from perdure.keeper.pgproxy.recovery.trace import Left, Server, Trace
-from perdure.keeper.pgproxy.recovery.witness import Witness
+from perdure.keeper.pgproxy.recovery.witness import CommitWitness
 from perdure.keeper.pgproxy.session.session import Session
 from tests.replay.kit import play
 from tests.runtime.kit import until
@@ -319,7 +319,7 @@ async def test_a_commit_by_the_owner_that_the_server_refuses_is_told(stage: Stag
 
 def test_a_failing_question_for_the_number_fails_the_commit(tmp_path: Path) -> None:
     """A COMMIT after it would be answered with ROLLBACK, which drivers do not look at."""
-    session, witness = Session(b"T"), Witness(Trace(str(tmp_path / "trace")), Server(tells=True))
+    session, witness = Session(b"T"), CommitWitness(Trace(str(tmp_path / "trace")), Server(tells=True))
     session.attach()
     session.client_said(wire.query("COMMIT"))
     assert witness.must_ask(session, is_idle=True)

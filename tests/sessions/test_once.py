@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -11,6 +13,7 @@ from psycopg.rows import dict_row
 
 from perdure import pause
 from perdure._durable import effect, step
+from perdure._runtime.sessions.postgres import open_postgres
 from perdure.errors import InvalidInput, ReplayDiverged, StatementUnanswered
 from tests.replay.kit import play
 from tests.sessions.acts import one
@@ -62,6 +65,42 @@ async def test_steps_that_were_cut_off_repeat_no_statement(stage: Stage, autocom
 
     await cut_anywhere(program)
     assert rows(stage) == [0, 1, 2, 10, 11, 12, 13, 20]
+
+
+def _remove_folder_and_kill(stage: Stage) -> None:
+    shutil.rmtree(next(stage.folder.glob("pg-*")))
+    stage.kill_proxy()
+
+
+def _kill_and_remove_folder(stage: Stage) -> None:
+    stage.kill_proxy()
+    shutil.rmtree(next(stage.folder.glob("pg-*")))
+
+
+def _end_backend(stage: Stage) -> None:
+    others = "datname = current_database() AND pid <> pg_backend_pid()"
+    stage.outside(f"SELECT count(pg_terminate_backend(pid, 10000)) FROM pg_stat_activity WHERE {others}")
+    stage.wait("gone")
+
+
+@pytest.mark.req("R79")
+@pytest.mark.parametrize("happens", [_remove_folder_and_kill, _kill_and_remove_folder, _end_backend])
+async def test_no_statement_is_repeated_in_a_transaction_that_outlives_its_notes_or_its_backend(
+    stage: Stage, happens: Callable[[Stage], None]
+) -> None:
+    async def program() -> None:
+        session = await open_postgres(stage.place, "main", stage.url, hold="10m", rebuild="auto")
+        con = await session.connect()
+        async with con.transaction():
+            await insert(con, 1)
+            await con.execute(INSERT, (2,))
+            await insert(con, 3)
+            await pause.input("more?", str)
+            await insert(con, 4)
+        await con.close()
+
+    await cut_anywhere(program, lambda: happens(stage))
+    assert rows(stage) == [1, 2, 3, 4]
 
 
 async def test_statements_in_the_function_itself_are_not_repeated(stage: Stage) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from perdure.keeper.pgproxy.hold import Hold
-from perdure.keeper.pgproxy.login.scram import Refused, Scram
+from perdure.keeper.pgproxy.login.scram import ProofRefused, Scram
 from perdure.keeper.pgproxy.protocol import resync, wire
 from perdure.keeper.pgproxy.recovery.notebook import IDLE, SENT, Notebook, to_json
 from perdure.keeper.pgproxy.session.blocks import Blocks
@@ -71,7 +71,7 @@ def test_the_example_of_rfc_7677() -> None:
     server = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
     assert proof.final(server).endswith(b",p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ=")
     proof.check(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
-    with pytest.raises(Refused, match="prove"):
+    with pytest.raises(ProofRefused, match="prove"):
         proof.check(b"v=AAAATRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
 
 
@@ -79,7 +79,7 @@ def test_the_example_of_rfc_7677() -> None:
     "server", [b"", b"r=other,s=AAAA,i=4096", b"r=rOpr,s=AAAA,i=0", b"e=other-error", b"r=x,s=!,i=x"]
 )
 def test_a_server_that_makes_no_sense_is_refused(server: bytes) -> None:
-    with pytest.raises(Refused):
+    with pytest.raises(ProofRefused):
         Scram("pencil", b64decode("rOpr")).final(server)
 
 
@@ -96,7 +96,7 @@ def test_the_answer_is_found_after_any_past_in_any_pieces(
     past: bytes, bits: list[bool], status: bytes, piece: int
 ) -> None:
     sequence = b"".join((b"3\0\0\0\4" if bit else b"") + b"Z\0\0\0\5" + status for bit in bits)
-    stream, answer = past + sequence + b"rest", resync.Answer(bits)
+    stream, answer = past + sequence + b"rest", resync.ResyncAnswer(bits)
     for at in range(0, len(stream), piece):
         if answer.feed(stream[at : at + piece]):
             break

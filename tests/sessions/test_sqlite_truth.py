@@ -121,6 +121,24 @@ async def test_a_holder_killed_at_its_commit(stage: Stage, file: Path, moment: s
     assert sorted(path.name for path in file.parent.glob("user.db*-mj*")) == []
 
 
+@pytest.mark.req("R79", "R89")
+async def test_a_file_made_where_the_deleted_one_was_is_another_file_though_it_has_its_inode(
+    stage: Stage, file: Path, mode: str
+) -> None:
+    """ext4 gives the inode of a deleted file to the next one; on other file systems this is an ordinary new file."""
+    session = await opened(stage, file)
+    await session.execute("BEGIN IMMEDIATE")
+    await session.execute("INSERT INTO t VALUES (1)")
+    stage.kill_proxy()
+    for path in file.parent.glob("user.db?*"):
+        path.unlink()
+    file.unlink()
+    made(file, mode)
+    again = await opened(stage, file)
+    assert again.level == "lost"
+    assert f"another file stands at {file}" in again.verdict.differs
+
+
 @pytest.mark.req("R79")
 @pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
 async def test_a_holder_killed_after_its_last_transaction_tells_how_that_ended(

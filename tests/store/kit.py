@@ -180,6 +180,7 @@ class Hand:
             "version": self.task(uid).version if version is None else version,
             "befores": "failed,paused,pending,running",
             "after": None,
+            "seen": None,
         }
         return self.do(
             "rollback", uid=uid, **{"entries": "[]", **NO_FRAME, **self.event("rolled back"), **what, **over}
@@ -343,7 +344,9 @@ def dump(engine: Engine) -> dict[str, Any]:
         whole[f"{namespace}: ended"] = read("find_ended", {**here, "ids": json.dumps(["alpha", "beta", "gamma"])})
         for name in ("tasks_of", "calls_of", "journals_of", "pauses_of", "signals_of"):
             whole[f"{namespace}: {name}"] = read(name, {**some, "limit": 1000})
+        whole[f"{namespace}: summaries"] = read("summaries_of", {**here, **some})
         whole[f"{namespace}: live"] = read("find_live", some)
+        whole[f"{namespace}: queue heads"] = read("queue_heads", {**here, "now": functions["now"], "limit": 10})
         whole[f"{namespace}: claimable"] = read("find_claimable", {**here, **functions})
         whole[f"{namespace}: expired memory"] = read("expired_memory", {**here, "before": 5_000, "limit": 1000})
         for settled in (0, 1):

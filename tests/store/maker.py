@@ -59,7 +59,14 @@ class Maker:
             *[self.rollback, self.prune, self.rebase, self.mark_progress, self.invalidate, self.release],
             *[self.put_chunk, self.pin, self.archive, self.delete_task],
             *[self.register_worker, self.beat, self.forget_worker],
-            *[self.start_function, self.open_pause, self.answer_pause, self.send_signal, self.suspend],
+            *[
+                self.start_function,
+                self.start_hidden,
+                self.open_pause,
+                self.answer_pause,
+                self.send_signal,
+                self.suspend,
+            ],
             *[
                 self.begin_line,
                 self.fork_function,
@@ -134,7 +141,7 @@ class Maker:
         if dice < 0.3:
             return self._any
         if status is None:
-            return [self.create_task, self.start_function, self.fork_function]
+            return [self.create_task, self.start_function, self.start_hidden, self.fork_function]
         if status in FINISHED:
             return self._when_finished
         if dice < 0.48:
@@ -338,7 +345,8 @@ class Maker:
         target = self._any_seq(uid)
         frame_of = pick((NO_FRAME, frame(target, base=pick((None, target)), content=b"patched")))
         how = pick((("failed,paused", "running"), ("failed,paused,pending,running", None)))
-        rest = {"target": target, "version": self._version(uid), "befores": how[0], "after": how[1]}
+        seen = pick((None, None, self._random.randint(0, 5), 1 << 40))
+        rest = {"target": target, "version": self._version(uid), "befores": how[0], "after": how[1], "seen": seen}
         return {"uid": uid, **frame_of, **self._event("rolled back"), **rest, "entries": self._entries()}
 
     def invalidate(self, uid: str) -> dict[str, Any]:
@@ -372,6 +380,9 @@ class Maker:
         call |= {"queue": pick(QUEUES), "priority": pick((-1, 0, 5)), "parent_uid": pick((None, *UIDS[:3]))}
         here = {"worker": pick((None, *WORKERS)), "host": "h", "pid": 1, "user": "u"}
         return {**self.create_task(uid), **call, **here, "budget": pick((None, b"budget")), **self._terms()}
+
+    def start_hidden(self, uid: str) -> dict[str, Any]:
+        return self.start_function(uid)
 
     def _terms(self) -> dict[str, Any]:
         pick = self._random.choice

@@ -183,6 +183,16 @@ def test_a_rollback_to_what_was_pruned_meanwhile_is_refused(hand: Hand, three: i
         assert hand.rollback(UID, 0) is None
 
 
+@pytest.mark.req("R18")
+def test_a_rollback_is_refused_when_the_journal_has_gone_on_since_it_was_read(hand: Hand, three: int) -> None:
+    hand.append(UID, three, 1)
+    hand.append(UID, three, 2)
+    with unchanged(hand.engine):
+        assert hand.rollback(UID, 1, seen=1) is None
+    assert hand.rollback(UID, 1, seen=2) is not None
+    assert hand.rollback(UID, 1, seen=0) is not None  # nothing is on the new line yet
+
+
 # ── invalidate ───────────────────────────────────────────────────────────────────────────────────
 
 

@@ -38,8 +38,7 @@ def test_the_next_entry_of_a_journal_comes_to_disk_by_itself_in_the_place_it_was
 async def test_who_waits_for_a_write_that_is_queued_wakes_the_thread_from_its_doze(
     attempt: Attempt, committer: Committer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(committing, "LONGEST_DOZE", 3600.0)
-    committer.commit_seconds = 3600.0
+    monkeypatch.setattr(committing, "GATHERING", 3600.0)
     asleep(committer, committing._LIGHT)
     write = committer.submit(attempt.entry(0), urgent=False)
     assert committer._sleep == committing._LIGHT
@@ -62,8 +61,7 @@ async def test_who_waits_for_a_write_that_is_in_hand_makes_the_next_ones_no_more
 def test_what_is_urgent_wakes_the_thread_from_its_doze_and_takes_the_others_along(
     attempt: Attempt, committer: Committer, watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(committing, "LONGEST_DOZE", 3600.0)
-    committer.commit_seconds = 3600.0
+    monkeypatch.setattr(committing, "GATHERING", 3600.0)
     asleep(committer, committing._LIGHT)
     others = [committer.submit(attempt.entry(position), urgent=False) for position in range(2)]
     assert committer._sleep == committing._LIGHT and not any(write.done for write in others)
@@ -72,12 +70,25 @@ def test_what_is_urgent_wakes_the_thread_from_its_doze_and_takes_the_others_alon
     assert [len(batch) for batch in watched.batches][-1] == 3
 
 
+def test_a_full_load_that_nobody_waits_for_is_committed_while_the_next_one_is_made(
+    attempt: Attempt, committer: Committer, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(committing, "GATHERING", 3600.0)
+    asleep(committer, committing._LIGHT)
+    for position in range(committing.FULL_LOAD):
+        assert committer._sleep == committing._LIGHT
+        last = attempt.entry(position)
+        committer.submit_entry(last, dict(last.params), attempt.fence, urgent=False)
+    until(lambda: last.done)
+    assert [len(batch) for batch in watched.batches][-1] == committing.FULL_LOAD
+
+
 def test_a_chain_of_callers_who_commit_themselves_leaves_the_thread_in_its_doze(
     attempt: Attempt, committer: Committer, watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asleep(committer, committing._DEEP)
     monkeypatch.setattr(committing, "LONGEST_DOZE", 3600.0)
-    committer.commit_seconds = 0.0  # so that others who may join are not waited for
+    monkeypatch.setattr(committing, "GATHERING", 0.0)
     dozes: list[int] = []
     doze = committer._doze
 

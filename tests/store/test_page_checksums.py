@@ -69,6 +69,7 @@ def looked_through(path: Path) -> list[str]:
 
 @pytest.mark.req("R95", "R23")
 def test_damage_anywhere_in_the_file_is_an_error_or_is_not_in_what_is_read(path: Path, tmp_path: Path) -> None:
+    page_checksums.renew(path)  # leaves no free pages: zeros over a page that holds nothing are not damage
     right, data = read(path), path.read_bytes()
     rng = random.Random(7)
     header = [bytes([*data[:at], data[at] ^ 1 << bit, *data[at + 1 :]]) for at in range(100) for bit in (0, 3)]

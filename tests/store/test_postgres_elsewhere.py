@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -15,6 +17,8 @@ from tests.sessions.cluster import Cluster
 from tests.store.kit import UIDS, Hand, dump, listing, write
 from tests.store.test_postgres_alone import a_life
 from tests.support.pgbouncer import SERVERS, PgBouncer, pgbouncer_to
+from tests.support.waiting import look_again_here
+from tests.torture.failovers import Pair, servers
 
 UID = UIDS[0]
 
@@ -115,6 +119,70 @@ def test_a_standby_is_no_server_until_it_is_promoted() -> None:
         if standby is not None:
             standby.remove()
         primary.remove()
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    with servers() as two:
+        yield two
+
+
+@pytest.mark.req("R55")
+def test_a_former_primary_that_comes_back_is_not_written_to(pair: Pair) -> None:
+    former, heir = pair.primary, pair.standby
+    engine = PostgresEngine(pair.url, patience=0)
+    alone = PostgresEngine(f"postgresql://postgres@/postgres?host={former.socket}&port={former.port}", patience=0)
+    try:
+        hand = Hand(engine)
+        hand.running(UID)
+        former.kill()
+        heir.promote()
+        with contextlib.suppress(StoreUnreachable):  # its first call finds out that the connection is gone
+            engine.query("read_workers", {})
+        assert hand.append(UID, 1, 1) is not None
+        former.start()  # libpq would take it: it is named first, and calls itself a primary
+        _until_it_answers(former)
+        engine._writer.hang_up()
+        assert hand.append(UID, 1, 2) is not None
+        assert _entries(heir) == 2
+        alone._connector._timeline = engine._connector._timeline
+        with pytest.raises(StoreUnreachable, match="is a former primary: it is on timeline 1"):
+            alone.query("read_workers", {})
+    finally:
+        engine.close()
+        alone.close()
+
+
+@pytest.mark.req("R55")
+def test_a_commit_that_its_server_did_not_replicate_is_not_acknowledged(pair: Pair) -> None:
+    """PostgreSQL commits without its standby when the wait is cancelled, and says so in a notice only."""
+    engine = PostgresEngine(pair.url, patience=0)
+    try:
+        hand = Hand(engine)
+        hand.running(UID)
+        pair.standby.stop(signal.SIGQUIT)
+        with ThreadPoolExecutor() as pool, psycopg.connect(pair.primary.admin(), autocommit=True) as other:
+            writing = pool.submit(hand.progress, UID, 1)
+            while not writing.done():  # whatever waits for the standby is told to wait no longer
+                other.execute("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+                look_again_here()
+            with pytest.raises(StoreUnreachable, match="did not wait for its standby"):
+                writing.result()
+    finally:
+        engine.close()
+
+
+def _until_it_answers(server: Cluster) -> None:
+    while True:
+        with contextlib.suppress(psycopg.OperationalError), psycopg.connect(server.admin()):
+            return
+        look_again_here()
+
+
+def _entries(server: Cluster) -> int:
+    with psycopg.connect(server.admin()) as connection:
+        [(entries,)] = connection.execute("SELECT count(*) FROM perdure.journal").fetchall()
+    return int(entries)
 
 
 def _follow(primary: Cluster, standby: Cluster) -> None:

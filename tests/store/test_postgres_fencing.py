@@ -86,6 +86,19 @@ def test_a_stale_entry_is_refused_while_a_claim_is_in_flight(sleeper: Hand, conn
     assert sleeper.journal(UID) == []
 
 
+def test_a_rollback_sees_an_entry_that_was_being_committed(sleeper: Hand, connect: Any) -> None:
+    sleeper.append(UID, 1, 1)
+    slow = connect()
+    assert append(slow, APPEND, 2) == (2,)
+    version = sleeper.task(UID).version
+    with ThreadPoolExecutor() as pool:
+        back = pool.submit(sleeper.rollback, UID, 0, version, seen=1)
+        until_somebody_waits(connect())
+        slow.commit()
+        assert back.result() is None
+    assert sleeper.rollback(UID, 0, seen=2) is not None
+
+
 def test_a_batch_of_stale_entries_is_refused_while_a_claim_is_in_flight(sleeper: Hand, connect: Any) -> None:
     batch = [write("append_entry", sleeper.entry(UID, 1, position)) for position in range(10)]
     successor = connect()

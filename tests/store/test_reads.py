@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import pytest
 
-from perdure._store import Engine, TaskRow
+from perdure._store import Engine, Reading, TaskRow
 from tests.store.kit import UIDS, Hand, dump, listing
 
 
@@ -158,3 +159,40 @@ def test_a_store_opened_again_has_what_was_written(hand: Hand, second: Engine) -
     before = dump(hand.engine)
     hand.engine.close()
     assert dump(second) == before
+
+
+def test_the_queries_of_one_look_see_the_store_at_one_moment(hand: Hand) -> None:
+    """What is written while a look lasts is in the next one; readers keep nobody waiting, except in memory."""
+    hand.create(UIDS[0])
+    writer = threading.Thread(target=hand.move, args=(UIDS[0], "complete"))
+
+    def look(reading: Reading) -> list[str]:
+        seen = [_status(reading)]
+        writer.start()
+        writer.join(0 if hand.engine.kind == "memory" else None)
+        return [*seen, _status(reading)]
+
+    assert hand.engine.at_one_moment(look) == ["running", "running"]
+    writer.join()
+    assert hand.engine.at_one_moment(_status) == "completed"
+
+
+def test_a_look_that_fails_leaves_the_engine_as_it_was(hand: Hand) -> None:
+    def fail(reading: Reading) -> None:
+        _status(reading)
+        raise KeyError("of the caller")
+
+    hand.create(UIDS[0])
+    with pytest.raises(KeyError, match="of the caller"):
+        hand.engine.at_one_moment(fail)
+    assert hand.move(UIDS[0], "complete")
+    assert hand.engine.at_one_moment(_status) == "completed"
+
+
+def test_a_look_at_a_store_that_was_never_written_to_finds_no_rows(engine: Engine) -> None:
+    assert engine.at_one_moment(lambda reading: reading.query("get_task_by_uid", {"uid": UIDS[0]})) == []
+
+
+def _status(reading: Reading) -> str:
+    (row,) = reading.query("get_task_by_uid", {"uid": UIDS[0]})
+    return TaskRow(*row).status

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import perdure._store
-from perdure._store.contract import ROWS
+from perdure._store.rows import ROWS
 from tests.store.kit import UIDS, Hand
 
 STORE = Path(perdure._store.__file__).parent

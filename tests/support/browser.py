@@ -100,7 +100,10 @@ class Watched:
 
     def unforeseen(self) -> list[str]:
         violations = [
-            f"policy {each}" for page in self.context.pages for each in page.evaluate("window.__violations ?? []")
+            f"policy {each}"
+            for page in self.context.pages
+            for frame in page.frames
+            for each in frame.evaluate("window.__violations ?? []")
         ]
         return [each for each in [*self.troubles, *violations] if not any(part in each for part in self.foreseen)]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,3 +18,16 @@ def fast_folder() -> Iterator[Path]:
     parent = memory if os.access(memory, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="perdure-", dir=parent) as folder:
         yield Path(folder)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder into which a process still writes: what it adds meanwhile is removed too."""
+    for _ in range(100):
+        try:
+            shutil.rmtree(folder)
+        except OSError as error:
+            if error.errno != errno.ENOTEMPTY:
+                raise
+        else:
+            return
+    raise AssertionError(f"{folder} is filled faster than it can be removed")

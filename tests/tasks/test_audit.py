@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure
-from perdure._ground import crypto, envelope
+from perdure._ground.secrets import crypto, envelope
 from perdure._model import GENESIS, chain, digest
 from perdure._tasks import export_heads, verify
 from perdure._tasks.upkeep import audit

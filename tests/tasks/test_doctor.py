@@ -15,8 +15,9 @@ import psycopg
 import pytest
 
 from perdure import Perdure, durable, pause, step
-from perdure._ground import crypto, ids
+from perdure._ground import ids
 from perdure._ground.clock import MovableClock
+from perdure._ground.secrets import crypto
 from perdure._store.postgres import engine as postgres_engine
 from perdure._tasks import Finding, Policy, collect, examine
 from perdure._tasks.upkeep import doctor

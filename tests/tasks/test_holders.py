@@ -13,7 +13,7 @@ from perdure import Perdure
 from perdure._ground.clock import MovableClock
 from perdure._store import Author, WorkerRow, acting, store
 from perdure._tasks import RemoteHolder, read_holder
-from perdure._worker.reaper import SILENT, Reaper
+from perdure._worker.losses.reaper import SILENT, Reaper
 from perdure.errors import InvalidInput, InvalidTransition, LeaseHeld, LeaseLost, NotFound
 from tests.support.processes import Link, Nursery, say
 

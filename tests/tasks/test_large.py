@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure
-from perdure._ground import crypto
+from perdure._ground.secrets import crypto
 from perdure._tasks import Policy, collect, rotate
 from perdure.errors import StoreFull
 from tests.tasks.upkeep_kit import snapshots_of, store_of

@@ -12,7 +12,7 @@ import pytest
 
 from perdure import Perdure, sync
 from perdure._model import FINISHED, MOVES, STATUSES
-from perdure._model.task import Status
+from perdure._model.tasks.task import Status
 from perdure.errors import (
     AlreadyExists,
     DependencyCycle,
@@ -337,7 +337,7 @@ async def test_verbs_on_an_unknown_task_raise_not_found_and_name_the_store(url):
 async def test_a_status_that_no_task_can_have_is_not_waited_for():
     async with Perdure("memory://") as app:
         await app.tasks.create("job", state={})
-        with pytest.raises(InvalidInput, match="'done' is no status"):
+        with pytest.raises(InvalidInput, match="'done' is not a status"):
             await app.tasks.wait_for("job", status="done")
 
 
@@ -349,7 +349,7 @@ async def test_a_pending_tool_call_may_be_given_as_data_and_anything_else_is_ref
         record = await app.tasks.get("job")
         assert record.latest.pending == [ToolCall(id="1", tool="search", arguments={"q": "x"})]
         for wrong in ({"name": "search"}, "search", None):
-            with pytest.raises(InvalidInput, match="is no pending tool call"):
+            with pytest.raises(InvalidInput, match="is not a pending tool call"):
                 await task.checkpoint({"n": 2}, pending=[wrong])
         assert (await app.tasks.get("job")).state == {"n": 1}
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import datetime, timedelta
 
 import pytest
 
 from perdure import Perdure, durable, step
 from perdure._ground.clock import moment
+from perdure._tasks import store_of
 from perdure._tasks.lists import walks
 from perdure.errors import InvalidInput
 from perdure.types import TaskFilter
@@ -337,3 +339,27 @@ async def test_a_store_that_is_not_there_yet_has_empty_pages(tmp_path):
             assert await found(app, TaskFilter(text="x", agent="ann"), sort=sort) == []
         assert (await app.tasks.counts()).total == 0 and (await app.tasks.changes()).items == []
         assert not list(tmp_path.iterdir())
+
+
+async def test_a_task_that_ends_while_a_page_is_read_is_on_it_once(url, monkeypatch):
+    """A page is read status by status: one moves to a status that is read later, one to one that was read before."""
+    async with Perdure(url) as app:
+        early, late = await app.tasks.create("early", state={}), await app.tasks.create("late", state={})
+        await late.pause("Go on?")
+        rows_of, loop, moving = walks._rows, asyncio.get_running_loop(), []
+
+        def read_slowly(engine, name, params):
+            if params.get("lane") == "paused" and not moving:
+                moving.append(asyncio.run_coroutine_threadsafe(move(), loop))
+                if store_of(app.tasks).engine.kind != "memory":  # there a look keeps writers waiting
+                    moving[0].result()
+            return rows_of(engine, name, params)
+
+        async def move():
+            await late.resume()
+            await early.complete()
+
+        monkeypatch.setattr(walks, "_rows", read_slowly)
+        assert sorted(await found(app)) == ["early", "late"]
+        await asyncio.wrap_future(moving[0])
+        assert sorted(await found(app)) == ["early", "late"]

@@ -41,7 +41,7 @@ async def test_a_decision_is_merged_into_the_state_and_the_second_is_a_conflict(
         task = await app.tasks.open("deploy", state={"phase": "built"})
         await task.pause("Ship it?", reason="human_approval", editable={"to": "staging"})
         await task.approve(by="ada", comment="go", edited={"to": "production"})
-        with pytest.raises(Conflict):
+        with pytest.raises(Conflict, match=r"; ada decided the last one at \d{4}-"):
             await task.reject(by="bob")
         record = await task.record()
         said = {"decision": "approve", "comment": "go", "edited": {"to": "production"}, "by": "ada"}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure._ground import deltas as frames
+from perdure._ground.encoding import deltas as frames
 from perdure._store import FrameRow
 from perdure._tasks.checkpoints.retention import Plan, Policy, plan
 from perdure.errors import InvalidInput

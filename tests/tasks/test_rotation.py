@@ -13,7 +13,8 @@ import pytest
 
 from perdure import Perdure
 from perdure._durable import durable
-from perdure._ground import codec, crypto, envelope
+from perdure._ground.encoding import codec
+from perdure._ground.secrets import crypto, envelope
 from perdure._store import Store, Write
 from perdure._tasks import Policy, collect, keys_in_use, leases, rotate, verify
 from perdure._tasks.upkeep import rotation

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from perdure import Perdure
-from perdure._ground import crypto
 from perdure._ground.clock import MovableClock
+from perdure._ground.secrets import crypto
 from perdure._runtime import export
 from perdure._tasks import Policy, UpkeepStep, collect, examine, rotate, store_of, verify
 from perdure.errors import Conflict

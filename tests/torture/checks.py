@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from perdure import Perdure
-from perdure._ground import codec, envelope
 from perdure._ground.bridge import drive
+from perdure._ground.encoding import codec
+from perdure._ground.secrets import envelope
 from perdure._model import AFTER, FINISHED, Entry, Link, open_entry, verify
 from perdure._store import AttemptRow, EventRow, FrameRow, HolderRow, Store, TaskRow
 from perdure.types import TaskRecord

@@ -22,8 +22,8 @@ import msgspec
 
 from perdure import Perdure
 from perdure._durable import where
-from perdure._ground import envelope
-from perdure._ground.crypto import KeyRing
+from perdure._ground.secrets import envelope
+from perdure._ground.secrets.crypto import KeyRing
 from perdure._runtime.bundles.task_bundle import bring_in
 from perdure._runtime.context import context as contexts
 from perdure._runtime.restore.continuity import Continuity

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from perdure._ground import codec, envelope
-from perdure._ground import deltas as frames
-from perdure._ground.crypto import Key, KeyRing
+from perdure._ground.encoding import codec
+from perdure._ground.encoding import deltas as frames
+from perdure._ground.secrets import envelope
+from perdure._ground.secrets.crypto import Key, KeyRing
 from perdure.errors import InvalidInput, KeyMissing, RecordDamaged
 from tests.torture.fuzz_bundle import scrambled
 

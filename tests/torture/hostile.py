@@ -61,7 +61,7 @@ from tests.torture.storm import home_of
 
 KILLS = 25
 WORKERS, PROGRAMS = 2, 4
-PATIENCE = 60.0
+PATIENCE = 60.0  # seconds of the machine (`Machine.passed`), which are longer when others keep it busy
 _TICK = 0.004
 # Half of the processes kill themselves at such a place: a random moment seldom lies within a call.
 _DOOMED = 0.5
@@ -161,6 +161,7 @@ class Machine:
         self.returned: dict[str, Any] = {}  # by program: what app.run gave
         self.kills = 0
         self.is_calm = False
+        self.passed = 0.0  # seconds that were let pass, by ticks
 
     def add(self, name: str, *start: Any) -> None:
         self._starts[name] = start
@@ -178,6 +179,7 @@ class Machine:
         while (left := began + seconds - time.monotonic()) > 0:
             time.sleep(min(_TICK, left))
             self.clock.advance(seconds=_TICK * speed)
+            self.passed += _TICK
 
     def make_trouble(self) -> None:
         self.let_pass(self._rng.uniform(0.0, 0.15))
@@ -268,15 +270,27 @@ class Program:
 class Hostility:
     """Programs, the people who answer their questions, and what must hold in the end."""
 
-    def __init__(self, rng: random.Random, app: Perdure, machine: Machine, ledger: str) -> None:
+    def __init__(
+        self,
+        rng: random.Random,
+        app: Perdure,
+        machine: Machine,
+        ledger: str,
+        *,
+        workers: int = WORKERS,
+        programs: int = PROGRAMS,
+        lengths: tuple[int, int] = (4, 8),
+        patience: float = PATIENCE,
+    ) -> None:
         self._rng, self._app, self._machine, self._ledger = rng, app, machine, ledger
-        self._maker = Maker(rng, 7_200.0 if machine.trouble == "jumps" else 2.0)
+        self._workers, self._at_once, self._patience = workers, programs, patience
+        self._maker = Maker(rng, 7_200.0 if machine.trouble == "jumps" else 2.0, lengths)
         self._programs: dict[str, Program] = {}
         self._branches: Counter[str] = Counter()  # by root: how often its effects may be done under another key
         self._story = Story()
 
     def rage(self, kills: int) -> None:
-        for number in range(WORKERS):
+        for number in range(self._workers):
             self._machine.add(f"worker {number}", work)
         self._more()
         while self._machine.kills < kills:
@@ -286,14 +300,14 @@ class Hostility:
                 self._story.look(self._app)
             if not (left := self._unfinished()):
                 self._more()
-            elif len(left) < PROGRAMS and self._rng.random() < 0.3:
+            elif len(left) < self._at_once and self._rng.random() < 0.3:
                 self._branch()
         self._calm()
         self._machine.let_go()
         self._check()
 
     def _more(self) -> None:
-        for _ in range(PROGRAMS):
+        for _ in range(self._at_once):
             name, saves = f"p{len(self._programs)}", self._rng.random() < 0.3
             block = self._maker.make(name, saves)
             self._programs[name] = Program(block, name)
@@ -378,9 +392,9 @@ class Hostility:
 
     def _calm(self) -> None:
         self._machine.be_calm()
-        end = time.monotonic() + PATIENCE
+        end = self._machine.passed + self._patience
         while left := self._unfinished():
-            if time.monotonic() > end:
+            if self._machine.passed > end:
                 self._machine.tell_stacks()
                 self._machine.let_pass(2.0)
                 raise AssertionError("these do not end:\n" + "\n".join(map(self._told, left)))

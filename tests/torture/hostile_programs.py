@@ -14,6 +14,7 @@ import asyncio
 import json
 import os
 import random
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -46,6 +47,7 @@ Block = list[Any]
 PATIENT = Config(max_retries=10_000)
 # Places to be killed at, beside those of perdure itself.
 SENT, APPENDED = "program.sent", "program.appended"
+BEAT_SECONDS = 0.002  # between two beats of a task of the code's own
 LATE, UNCERTAIN = "late", "uncertain"
 app_here: list[Perdure] = []  # of this process, for programs that start children
 
@@ -53,7 +55,15 @@ app_here: list[Perdure] = []  # of this process, for programs that start childre
 # ── the ledger ───────────────────────────────────────────────────────────────────────────────────
 
 
+# Ledgers that are no files, by name: of processes that are simulated. Each takes the words of a note.
+in_memory: dict[str, Callable[[list[str]], None]] = {}
+kept_in_memory: dict[str, list[list[str]]] = {}
+
+
 def note(ledger: str, *words: str) -> None:
+    if ledger in in_memory:
+        in_memory[ledger](list(words))
+        return
     fd = os.open(ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
         os.write(fd, ("\t".join(words) + "\n").encode())
@@ -63,6 +73,8 @@ def note(ledger: str, *words: str) -> None:
 
 
 def notes(ledger: str) -> list[list[str]]:
+    if ledger in kept_in_memory:
+        return kept_in_memory[ledger]
     path = Path(ledger)
     return [line.split("\t") for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -287,7 +299,7 @@ class Player:
         async def beat() -> None:
             nonlocal count
             while True:
-                await asyncio.sleep(0.002)
+                await asyncio.sleep(BEAT_SECONDS)
                 count += 1
 
         beating = asyncio.create_task(beat())
@@ -337,13 +349,13 @@ _NESTS = ("span", "limited", "beats", "child", "gather", "group", "queue")
 class Maker:
     """Makes programs from a seed. Tags are unique, and tell the program's name."""
 
-    def __init__(self, rng: random.Random, longest_nap: float) -> None:
-        self._rng, self._longest = rng, longest_nap
+    def __init__(self, rng: random.Random, longest_nap: float, lengths: tuple[int, int] = (4, 8)) -> None:
+        self._rng, self._longest, self._lengths = rng, longest_nap, lengths
         self._name, self._count, self._saves = "", 0, False
 
     def make(self, name: str, saves: bool) -> Block:
         self._name, self._count, self._saves = name, 0, saves
-        return self._block(0, self._rng.randint(4, 8))
+        return self._block(0, self._rng.randint(*self._lengths))
 
     def _block(self, depth: int, length: int) -> Block:
         return [self._op(depth) for _ in range(length)]

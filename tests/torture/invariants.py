@@ -13,8 +13,8 @@ from itertools import pairwise
 from typing import Any
 
 from perdure import Perdure
-from perdure._ground import envelope
 from perdure._ground.bridge import drive
+from perdure._ground.secrets import envelope
 from perdure._model import FINISHED, decode_entry
 from perdure._store import AttemptRow, TaskRow
 from perdure._tasks import verify

@@ -8,6 +8,7 @@ and lose power again, perhaps while SQLite was still recovering.
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from unittest import mock
@@ -37,7 +38,8 @@ class Lost(AssertionError):
 Known = dict[str, tuple[int, int]]  # by task: the last checkpoint acknowledged, and how many entries were
 
 
-def run(seed: int, *, synchronous: str = "FULL") -> None:
+def run(seed: int, **options: str) -> None:
+    """One seed; `options` are those of the engine, which are its own when none are given."""
     rng = random.Random(seed)
     files: dict[str, bytes] = {}
     known: Known = {}
@@ -45,7 +47,7 @@ def run(seed: int, *, synchronous: str = "FULL") -> None:
         disk = Disk(files)
         try:
             with _booted(f"{seed}.{boot}"):
-                _work(disk, rng, synchronous)
+                _work(disk, rng, options)
         except (PerdureError, apsw.Error) as error:
             raise Lost(f"the store cannot be used: {error}") from error
         position = rng.randrange(len(disk.trace) + 1)
@@ -65,11 +67,11 @@ def _booted(name: str) -> Any:
 # ── working ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _work(disk: Disk, rng: random.Random, synchronous: str) -> None:
+def _work(disk: Disk, rng: random.Random, options: Mapping[str, str]) -> None:
     writers = [random.Random(rng.random()) for _ in range(rng.choice((1, 2)))]
     closes = rng.random() < 0.3
     with fast_folder() as folder, disk.vfs() as vfs:
-        engine = SqliteEngine(folder / FILE, vfs=vfs, synchronous=synchronous)
+        engine = SqliteEngine(folder / FILE, vfs=vfs, **options)
         engine._open_writer().wal_autocheckpoint(_LOG_PAGES)
         with mock.patch("perdure._store.store.make_engine", return_value=engine):
             app = Perdure(folder / FILE)

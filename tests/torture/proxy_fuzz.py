@@ -28,8 +28,8 @@ from perdure._runtime.sessions.session_processes import ask
 from perdure.keeper.pgproxy.client_link import Visitor
 from perdure.keeper.pgproxy.protocol import wire
 from perdure.keeper.pgproxy.protocol.guard import Guard
-from perdure.keeper.pgproxy.session.recipe import Recipe
-from perdure.keeper.pgproxy.session.recording import RecordingSession
+from perdure.keeper.pgproxy.session.recipe import SessionRecipe
+from perdure.keeper.pgproxy.session.recording_session import RecordingSession
 from perdure.keeper.pgproxy.session.session import Session
 from tests.security.pgserver import WELCOME, Peer
 from tests.sessions.kit import HOLD, Stage
@@ -107,7 +107,7 @@ def run(seed: int) -> None:
 def think(draw: random.Random) -> None:
     """One random conversation: nothing but Broken comes of it, and nothing is hoarded."""
     status = draw.choice([b"I", b"T", b"E"])
-    session = Session(status) if draw.random() < 0.5 else RecordingSession(status, {}, Recipe())
+    session = Session(status) if draw.random() < 0.5 else RecordingSession(status, {}, SessionRecipe())
     said = 0
     with contextlib.suppress(wire.Broken):
         for _ in range(draw.randrange(1, 12)):

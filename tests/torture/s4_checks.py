@@ -13,7 +13,7 @@ from typing import Any
 
 from perdure import Perdure
 from perdure._ground.bridge import drive
-from perdure._worker.reaper import DIED, SILENT, STALLED
+from perdure._worker.losses.reaper import DIED, SILENT, STALLED
 from perdure.automation import Event
 from perdure.memory import DurableTaskState, PlanLayer
 from perdure.streams import account_of
@@ -152,7 +152,8 @@ def _check_counts(size: Size, work: team.Work, chaos: Chaos, lives: list[Life]) 
         assert all(one.ended == DIED for one in held), f"{pid} was killed, and its attempts ended otherwise: {held}"
     (frozen,) = [life for life in lives if life.id == team.task_of(work["hangs"])]
     stalls = [one.data["pid"] for one in frozen.events if one.kind == "stalled"]
-    assert hung[-1] in stalls, "the frozen step was found out, and given to another"
+    # A machine with too much to do finds the step out before it has noted that it hangs.
+    assert stalls and (not hung or hung[-1] in stalls), "the frozen step was found out, and given to another"
     (poison,) = [life for life in lives if life.id == team.task_of(work["poison"])]
     assert len(poison.losses()) == size.attempts >= len(poisoned), "the poison file was tried so often"
     if size.is_timed:

@@ -25,8 +25,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure._ground import class_fields as shapes
-from perdure._ground.codec import decode, encode, keeper_of, peek, round_trip
+from perdure._ground.encoding import class_fields as shapes
+from perdure._ground.encoding.codec import decode, encode, keeper_of, peek, round_trip
 from perdure.errors import InvalidInput, NotStorable, RecordDamaged
 
 TAGGED = b"\xc1"
@@ -371,12 +371,15 @@ def test_importing_the_bytes_layer_imports_no_heavy_library():
     heavy = "{'pydantic', 'cryptography', 'keyring', 'backports.zstd', 'compression.zstd', 'pickle'}"
     code = f"""
 import sys
-from perdure._ground import codec, crypto, envelope, deltas
+from perdure._ground.secrets import crypto
+from perdure._ground.secrets import envelope
+from perdure._ground.encoding import codec
+from perdure._ground.encoding import deltas
 sealed = envelope.seal(codec.encode({{'a': (1,)}}), kind='entry', bound_to='t', ring=crypto.KeyRing())
 envelope.unseal(sealed, kind='entry', bound_to='t', ring=crypto.KeyRing())
 print(sorted({heavy} & set(sys.modules)))
 """
-    source = Path(shapes.__file__).parents[2]
+    source = Path(shapes.__file__).parents[3]
     done = subprocess.run(
         [sys.executable, "-c", code], env={"PYTHONPATH": str(source)}, capture_output=True, text=True, check=True
     )

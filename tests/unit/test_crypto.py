@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure._ground import crypto
-from perdure._ground.crypto import Key, KeyRing, decrypt, encrypt, generate, parse
+from perdure._ground.secrets import crypto
+from perdure._ground.secrets.crypto import Key, KeyRing, decrypt, encrypt, generate, parse
 from perdure.errors import InvalidInput, KeyMissing, RecordDamaged
 
 SECRET = bytes(range(32))

@@ -15,15 +15,34 @@ SOURCE = Path(__file__).resolve().parents[2] / "src"
 
 # The engines are doors themselves, opened late. _ground is a row of leaves without a common door.
 # `app.storage` is used without the layers of a model's memory, which the outer door loads.
-DOORS_INSIDE = {"perdure._store.sqlite", "perdure._store.postgres", "perdure.memory.storage"}
-WITHOUT_DOOR = {"perdure._ground", "perdure.server.nouns", "perdure.server.shapes"}  # one module per noun
+# Each framework has a public door of its own: perdure.integrations imports none of them.
+DOORS_INSIDE = {
+    "perdure._store.sqlite",
+    "perdure._store.postgres",
+    "perdure.memory.storage",
+    "perdure.integrations.claude_agent",
+    "perdure.integrations.langgraph",
+    "perdure.integrations.openai_agents",
+    "perdure.integrations.pydantic_ai",
+}
+WITHOUT_DOOR = {  # of the server: one module per noun
+    "perdure._ground",
+    "perdure._ground.encoding",
+    "perdure._ground.secrets",
+    "perdure.server.nouns",
+    "perdure.server.nouns.automation",
+    "perdure.server.nouns.live",
+    "perdure.server.nouns.operate",
+    "perdure.server.nouns.task",
+    "perdure.server.shapes",
+}
 
 THE_KEEPER_MAY_IMPORT = {
     "perdure.errors",
     "perdure._ground.ids",
-    "perdure._ground.codec",
+    "perdure._ground.encoding.codec",
     "perdure._ground.lazy_door",
-    "perdure._ground.secret_forms",
+    "perdure._ground.secrets.secret_forms",
 }
 
 
@@ -101,7 +120,7 @@ def test_the_rule_knows_a_wall_from_a_door() -> None:
     assert not goes_through_the_wall("perdure._tasks.verbs", "perdure._store", packages)
     assert not goes_through_the_wall("perdure._tasks.verbs", "perdure._store.sqlite", packages)
     assert not goes_through_the_wall("perdure._store.sqlite.engine", "perdure._store.committer", packages)
-    assert not goes_through_the_wall("perdure._tasks.verbs", "perdure._ground.codec", packages)
+    assert not goes_through_the_wall("perdure._tasks.verbs", "perdure._ground.encoding.codec", packages)
 
 
 def test_the_stub_of_each_door_has_the_names_of_its_table() -> None:

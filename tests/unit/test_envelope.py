@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure._ground import envelope, zstd
-from perdure._ground.crypto import Key, KeyRing
-from perdure._ground.envelope import key_id, seal, unseal
+from perdure._ground.encoding import zstd
+from perdure._ground.secrets import envelope
+from perdure._ground.secrets.crypto import Key, KeyRing
+from perdure._ground.secrets.envelope import key_id, seal, unseal
 from perdure.errors import KeyMissing, RecordDamaged, TooLarge
 
 NO_KEY = KeyRing()

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from perdure._ground import deltas as frames
-from perdure._ground import zstd
-from perdure._ground.codec import encode
-from perdure._ground.deltas import apply, delta, wants_keyframe
+from perdure._ground.encoding import deltas as frames
+from perdure._ground.encoding import zstd
+from perdure._ground.encoding.codec import encode
+from perdure._ground.encoding.deltas import apply, delta, wants_keyframe
 from perdure.errors import RecordDamaged
 
 LIMIT = 64 * 1024 * 1024

@@ -8,12 +8,14 @@ import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from typing import Any
 
 import pytest
 
+from perdure._ground import clock
 from perdure._ground.clock import MovableClock, SystemClock, moment, to_ms
 from perdure._ground.ids import Process, check_id, is_proven_dead, new_uid, this_process
-from perdure.errors import InvalidId, InvalidInput
+from perdure.errors import InvalidId, InvalidInput, RecordDamaged
 
 
 def test_newer_uids_sort_after_older_ones_and_never_repeat():
@@ -91,3 +93,24 @@ def test_moments_are_aware_and_naive_ones_are_refused():
     assert to_ms(moment(now)) == now
     with pytest.raises(InvalidInput):
         to_ms(datetime(2030, 1, 1))  # noqa: DTZ001
+
+
+@pytest.mark.parametrize("ms", [-(1 << 62), -62_135_596_800_001, 253_402_300_800_000, 1 << 80, None, "soon"])
+def test_a_moment_that_no_calendar_has_is_a_damaged_record(ms: Any):
+    with pytest.raises(RecordDamaged, match="not in the calendar"):
+        moment(ms)
+
+
+def test_the_first_and_the_last_moment_of_the_calendar_are_moments():
+    assert (moment(-62_135_596_800_000).year, moment(253_402_300_799_999).year) == (1, 9999)
+
+
+def test_an_alarm_that_goes_off_while_a_moment_is_made_arrives_as_itself(monkeypatch: pytest.MonkeyPatch):
+    class Interrupted:
+        @staticmethod
+        def fromtimestamp(*_: Any) -> datetime:
+            raise TimeoutError("the watchdog's")
+
+    monkeypatch.setattr(clock, "datetime", Interrupted)
+    with pytest.raises(TimeoutError, match="the watchdog's"):
+        moment(0)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from perdure._ground import codec
 from perdure._ground.bridge import on_a_loop
+from perdure._ground.encoding import codec
 
 
 class Alarm(Exception):

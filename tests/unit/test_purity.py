@@ -14,17 +14,17 @@ SOURCE = Path(perdure.__file__).parent
 PURE = (
     "_model",
     "_replay",
-    "_ground/deltas.py",
-    "_ground/list_splice.py",
+    "_ground/encoding/deltas.py",
+    "_ground/encoding/list_splice.py",
     "_runtime/restore/report.py",
     "_runtime/units/verdicts.py",
     "_runtime/sessions/postgres_verdicts.py",
     "_tasks/checkpoints/retention.py",
-    "_worker/death_policy.py",
-    "_worker/silence_clock.py",
+    "_worker/losses/death_policy.py",
+    "_worker/losses/silence_clock.py",
 )
 # It draws the random part of a new token, which is its one job besides reading tokens.
-EXCEPT = SOURCE / "_model" / "token.py"
+EXCEPT = SOURCE / "_model" / "waits" / "token.py"
 # What reads or changes the world outside the process's own values.
 WORLD = {"apsw", "asyncio", "io", "multiprocessing", "os", "psycopg", "random", "secrets", "select", "shutil", "signal"}
 WORLD |= {"socket", "sqlite3", "subprocess", "sys", "tempfile", "threading", "time", "urllib"}

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from perdure._ground import secret_forms
+from perdure._ground.secrets import secret_forms
 from perdure._runtime.secrets import environment, redaction
-from perdure.keeper.kinds.recipes import kept_history, recipe_of
+from perdure.keeper.kinds.shell.recipes import kept_history, recipe_of
 
 VARIABLES = {
     "GITHUB_TOKEN": "plainword",

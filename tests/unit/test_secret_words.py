@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure._ground import secret_forms
+from perdure._ground.secrets import secret_forms
 
 BEFORE = """
 password=|PassWd: |passphrase="|client_secret=|ſecret=|TOKEN=|credential:|api-key=|AccessKey: |private_key=|

@@ -16,8 +16,8 @@ import msgspec
 import pydantic
 import pytest
 
-from perdure._ground import class_fields as shapes
-from perdure._ground.codec import decode, encode, peek, register, round_trip
+from perdure._ground.encoding import class_fields as shapes
+from perdure._ground.encoding.codec import decode, encode, peek, register, round_trip
 from perdure.errors import InvalidInput, NotStorable
 
 T = TypeVar("T")

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure.keeper.kinds.marks import Mark, Marks
 from perdure.keeper.kinds.output_log import OutLog
-from perdure.keeper.kinds.shell_line import ShellLine
+from perdure.keeper.kinds.shell.marks import Mark, Marks
+from perdure.keeper.kinds.shell.shell_line import ShellLine
 from perdure.keeper.kinds.shells import Shell
 from perdure.keeper.process.memory_files import memory_file
 

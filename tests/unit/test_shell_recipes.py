@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from perdure.keeper.kinds import recipes
-from perdure.keeper.kinds.recipes import Recipe, Variable, kept_history, recipe_of
+from perdure.keeper.kinds.shell import recipes
+from perdure.keeper.kinds.shell.recipes import Recipe, Variable, kept_history, recipe_of
 
 PARTS = [
     "perdure-shell-1",

@@ -257,6 +257,8 @@ def test_a_task_that_waits_by_itself_says_when_no_worker_would_notice() -> None:
     alone = decide(function(status="paused", questions=asked, workers=[]))
     assert alone.unattended
     assert alone.say == "until 12:02:00 UTC — but no worker is there to notice"
+    assert attended.next == asked[0].way_on
+    assert "`perdure worker module:app` starts one" in alone.next
 
 
 def test_a_question_says_until_when_and_what_stands_then() -> None:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from perdure._ground import deltas as frames
-from perdure._ground import list_splice as splicing
+from perdure._ground.encoding import deltas as frames
+from perdure._ground.encoding import list_splice as splicing
 
 values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text() | st.binary(),

@@ -102,6 +102,6 @@ def at(value: Any, path: tuple[str | int, ...]) -> Any:
 
 
 def diff_by_type(before: Any, after: Any) -> bool:
-    from perdure._model.state_merge import is_same
+    from perdure._model.records.state_merge import is_same
 
     return not is_same(before, after)

@@ -11,7 +11,8 @@ import pytest
 from perdure import durable, pause
 from perdure._ground.clock import SystemClock
 from perdure._store import bell
-from perdure._worker import claimer, dependencies, timers
+from perdure._worker.claims import claimer
+from perdure._worker.waits import dependencies, timers
 from tests.support.processes import Link, Nursery, say
 from tests.support.waiting import look_again
 from tests.torture.kills import Home

@@ -16,7 +16,7 @@ from perdure._durable.lifecycle import preparation as prepare
 from perdure._ground.clock import MovableClock
 from perdure._store import Write
 from perdure._tasks import look_after
-from perdure._worker.claim_order import ClaimOrder, Turn
+from perdure._worker.claims.claim_order import ClaimOrder, Turn
 from tests.worker.kit import quick, until
 
 MANY = 40

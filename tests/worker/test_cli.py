@@ -101,7 +101,7 @@ def test_a_module_is_found_from_the_current_folder_and_lines_may_be_json(url: st
 @pytest.mark.parametrize(
     "target, told",
     [
-        ("no_such_module:app", "cannot be imported"),
+        ("no_such_module:app", "there is no module no_such_module"),
         ("no/such/file.py:app", "there is no file"),
         (f"{HERE}/agent.py:not_an_app", "is not an app (an object of Perdure); the module has app"),
         (f"{HERE}/agent.py:missing", "is not an app"),

@@ -10,8 +10,8 @@ import pytest
 
 from perdure import Perdure, durable, step
 from perdure._ground.clock import MovableClock
-from perdure._worker.limits import Limit, Slot, free_slot, limits_of
-from perdure._worker.queues import Queue
+from perdure._worker.claims.limits import Limit, Slot, free_slot, limits_of
+from perdure._worker.claims.queues import Queue
 from perdure.errors import Conflict, InvalidInput
 from tests.support import engines
 from tests.support.processes import Link, Nursery, say

@@ -16,8 +16,8 @@ from perdure import Perdure, durable, effect
 from perdure._ground.clock import MovableClock
 from perdure._ground.ids import this_process
 from perdure._tasks import forget_lease, take_lease
-from perdure._worker.process_watch import ProcessWatch
-from perdure._worker.reaper import Reaper
+from perdure._worker.losses.process_watch import ProcessWatch
+from perdure._worker.losses.reaper import Reaper
 from perdure.effects import DID_NOT_HAPPEN, Happened
 from perdure.errors import PerdureError, StoreUnreachable
 from perdure.types import Config

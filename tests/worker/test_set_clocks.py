@@ -10,11 +10,11 @@ from datetime import timedelta
 import pytest
 
 from perdure import Perdure, Retry, durable, effect, step
-from perdure._durable.effects import settling
+from perdure._durable.effects import settlement
 from perdure._ground.bridge import Nap
 from perdure._ground.clock import MovableClock, SystemClock
-from perdure._worker.deadlines import Deadlines
-from perdure._worker.schedules import Schedules
+from perdure._worker.losses.deadlines import Deadlines
+from perdure._worker.waits.schedules import Schedules
 from perdure.effects import Happened
 from perdure.types import TaskRecord
 from tests.crash.conftest import env_of
@@ -113,7 +113,7 @@ async def test_an_effect_of_a_worker_that_is_only_silent_is_not_settled_sooner_b
     movable: MovableClock, home: Home, children: Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     naps: list[float] = []
-    monkeypatch.setattr(settling, "Nap", lambda seconds: naps.append(seconds) or Nap(seconds))
+    monkeypatch.setattr(settlement, "Nap", lambda seconds: naps.append(seconds) or Nap(seconds))
     silent = children.start(stay, home, env=env_of(movable))
     silent.heard()
     async with opened(home) as app:

@@ -10,8 +10,8 @@ import pytest
 
 from perdure import Perdure
 from perdure._ground.clock import MovableClock
-from perdure._worker.reaper import Reaper
-from perdure._worker.silence_clock import SilenceClock
+from perdure._worker.losses.reaper import Reaper
+from perdure._worker.losses.silence_clock import SilenceClock
 from tests.crash.conftest import env_of
 from tests.crash.hands import ID, obey, order
 from tests.support.processes import Nursery

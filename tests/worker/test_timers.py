@@ -10,8 +10,9 @@ import pytest
 
 from perdure import Perdure, durable, pause
 from perdure._ground.clock import MovableClock
-from perdure._tasks import DueQuestion, take_question, take_task
-from perdure._worker.timers import WINDOW, Timers
+from perdure._store import DueQuestion
+from perdure._tasks import take_question, take_task
+from perdure._worker.waits.timers import WINDOW, Timers
 from tests.support import engines
 from tests.support.processes import Link, Nursery
 from tests.support.waiting import look_again

@@ -12,7 +12,7 @@ import pytest
 from perdure import Perdure, durable, pause, step
 from perdure._ground.clock import MovableClock
 from perdure._model import Entry
-from perdure._worker.death_policy import after_loss, progress_mark
+from perdure._worker.losses.death_policy import after_loss, progress_mark
 from perdure.errors import TaskFailed, TimedOut
 from perdure.types import Config
 from tests.crash.conftest import env_of

@@ -11,7 +11,7 @@ from perdure import Perdure, durable, effect
 from perdure._durable import where
 from perdure._durable.declare.versions import _known
 from perdure._tasks import read_holder
-from perdure._worker.reaper import SILENT
+from perdure._worker.losses.reaper import SILENT
 from tests.support.processes import Link, Nursery
 from tests.torture.kills import Home
 from tests.worker.kit import opened, quick, until, work

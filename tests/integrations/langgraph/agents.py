@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
+from deepagents import create_deep_agent
 from langchain.agents import create_agent
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -75,34 +76,54 @@ def tools_of(ledger: Ledger, fate: Fate) -> Sequence[Any]:
     return look, pay, ship
 
 
-async def agent_with_tools(link: Link, url: str, path: Path, point: str, answers: Sequence[str] = ()) -> Any:
+class MortalSaver(PerdureSaver):
+    """Dies when LangGraph writes down what a tool returned: perdure knows the outcome, the graph does not."""
+
+    fate: Fate
+
+    async def aput_writes(self, config: Any, writes: Any, *how: Any, **more: Any) -> None:
+        for message in [one for _, value in writes if isinstance(value, list) for one in value]:
+            if isinstance(message, ToolMessage):
+                self.fate.passes(f"{message.name} returned")
+        await super().aput_writes(config, writes, *how, **more)
+
+
+async def agent_with_tools(
+    link: Link, url: str, path: Path, point: str, answers: Sequence[str] = (), make: Any = create_agent
+) -> Any:
     """Answers interrupts with `answers`, in order; what is asked when there are none left."""
     ledger, fate = Ledger(path), Fate(point)
     async with Perdure(url) as app:
-        agent = create_agent(
+        saver = MortalSaver(app)
+        saver.fate = fate
+        agent = make(
             ScriptedModel(ledger=ledger, fate=fate),
             tools_of(ledger, fate),
             middleware=[DurableTools(app, look="step")],
-            checkpointer=PerdureSaver(app),
+            checkpointer=saver,
         )
         return await converse(agent, {"messages": [HumanMessage("go")]}, answers, fate)
 
 
+async def deep_agent(link: Link, url: str, path: Path, point: str, answers: Sequence[str] = ()) -> Any:
+    """The same agent as a deep agent."""
+    return await agent_with_tools(link, url, path, point, answers, create_deep_agent)
+
+
 async def converse(graph: Any, first: Any, answers: Sequence[Any], fate: Fate) -> Any:
     snapshot = await graph.aget_state(THREAD)
-    given = None if snapshot.created_at else first
+    given = None if snapshot.created_at else first  # None: go on; an interrupt that is open is raised again
     left = list(answers)
     while True:
-        asked = [one.value for one in (await graph.aget_state(THREAD)).interrupts] if given is None else []
-        if asked:
-            fate.passes("asked")
-            if not left:
-                return asked[0]
-            given = Command(resume=left.pop(0))
         out = await graph.ainvoke(given, THREAD, durability="sync")
-        given = None
-        if not (await graph.aget_state(THREAD)).next:
+        snapshot = await graph.aget_state(THREAD)
+        if not snapshot.next:
             return [message.content for message in out["messages"]][-1] if "messages" in out else out["seen"]
+        (asked,) = [one.value for one in snapshot.interrupts]
+        fate.passes("asked")
+        if not left:
+            return asked
+        given = Command(resume=left.pop(0))
 
 
 class Seen(TypedDict):
@@ -161,6 +182,47 @@ async def graph_with_nodes(link: Link, url: str, path: Path, point: str, answers
             .add_edge(START, "draft")
             .add_edge("draft", "pay")
             .add_edge("pay", "tell")
+            .compile(checkpointer=PerdureSaver(app))
+        )
+        return await converse(graph, {"seen": []}, answers, fate)
+
+
+async def nested_graph(link: Link, url: str, path: Path, point: str, answers: Sequence[str] = ()) -> Any:
+    """A graph in a graph: the inner node pays around an interrupt, and sends the outer graph on by a command."""
+    ledger, fate = Ledger(path), Fate(point)
+
+    @effect
+    async def pay(cents: int) -> str:
+        ledger.note(f"pay {cents}")
+        fate.passes(f"pay {cents}")
+        return f"paid {cents}"
+
+    @step(flush=True)
+    async def settle() -> None:
+        """Afterwards the outcome of the effect before it is on disk."""
+
+    async with Perdure(url) as app:
+
+        @durable_node(app)
+        async def inner(state: Seen) -> Command[str]:
+            first = await pay(1)
+            await settle()
+            fate.passes("between")
+            agreed = interrupt(f"more after {first}?")
+            fate.passes("answered")
+            said = [first, agreed, await pay(2)]
+            return Command(graph=Command.PARENT, goto="tell", update={"seen": said})
+
+        @durable_node(app)
+        async def tell(state: Seen) -> dict[str, list[str]]:
+            return {"seen": [await pay(3)]}
+
+        below = StateGraph(Seen).add_node("inner", inner).add_edge(START, "inner").compile()
+        graph = (
+            StateGraph(Seen)
+            .add_node("below", below, destinations=("tell",))
+            .add_node("tell", tell)
+            .add_edge(START, "below")
             .compile(checkpointer=PerdureSaver(app))
         )
         return await converse(graph, {"seen": []}, answers, fate)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.integrations.crash_kit import Lives
-from tests.integrations.langgraph.agents import agent_with_tools, graph_with_nodes
+from tests.integrations.crash_kit import DEATHS, Lives
+from tests.integrations.langgraph.agents import agent_with_tools, deep_agent, graph_with_nodes, nested_graph
 
 WARM = ("langchain.agents", "tests.integrations.langgraph.agents")
 
@@ -31,24 +33,30 @@ def test_a_tool_that_was_cut_off_is_asked_about_and_not_repeated(lives: Lives) -
     }
 
 
-def test_a_tool_is_tried_again_when_a_person_says_so(lives: Lives) -> None:
-    lives.die_at(agent_with_tools, ["pay"])
-    assert lives.live(agent_with_tools, ["retry", "yes"]) == "done"
-    assert lives.ledger.counts()["pay"] == 2 and lives.ledger.counts()["ship"] == 1
-
-
-def test_finished_tools_are_not_repeated_wherever_the_agent_dies(lives: Lives) -> None:
-    lives.die_at(agent_with_tools, ["model 2", "model 3", "asked", "asked"])
-    assert lives.live(agent_with_tools, ["yes"]) == "done"
+@pytest.mark.parametrize("agent, name", [(agent_with_tools, "LangGraph"), (deep_agent, "LangGraph, deep agent")])
+def test_nothing_finished_is_repeated_wherever_the_agent_dies(lives: Lives, agent: Any, name: str) -> None:
+    assert lives.are_survived(agent, DEATHS[name], "yes") == "done"
     counts = lives.ledger.counts()
-    assert counts["look 1"] == counts["look 2"] == counts["pay"] == counts["ship"] == 1
-    assert counts["model 2"] == counts["model 3"] == 2  # a model call that was cut off is LangGraph's to repeat
+    assert counts["ship"] == counts["model 2"] == counts["model 4"] == 1 and counts["model 0"] == 3
 
 
-def test_a_tool_that_only_reads_runs_again(lives: Lives) -> None:
-    lives.die_at(agent_with_tools, ["look 2"])
-    assert lives.live(agent_with_tools, ["yes"]) == "done"
-    assert lives.ledger.counts()["look 2"] == 2 and lives.ledger.counts()["pay"] == 1
+@pytest.mark.parametrize("shared_url", ["sqlite"], indirect=True)
+def test_a_person_can_say_that_a_tool_has_failed(lives: Lives) -> None:
+    lives.die_at(agent_with_tools, ["pay"])
+    assert lives.live(agent_with_tools, ["what?", "fail", "yes"]) == "done"  # an unknown answer asks again
+    assert lives.ledger.counts()["pay"] == 1
+
+
+@pytest.mark.parametrize("shared_url", ["sqlite"], indirect=True)
+def test_a_graph_in_a_graph_repeats_no_effect_and_sends_the_outer_one_on(lives: Lives) -> None:
+    lives.die_at(nested_graph, ["between", "asked"])
+    lives.die_at(nested_graph, ["answered"], ["retry"])  # an answer to the node's own question, and to no other
+    lives.die_at(nested_graph, ["pay 2"])
+    assert lives.live(nested_graph)["call"] == "pay(2)"
+    lives.die_at(nested_graph, ["pay 3"], [{"choice": "retry"}])
+    assert lives.live(nested_graph)["call"] == "pay(3)"
+    assert lives.live(nested_graph, ["retry"]) == ["paid 1", "retry", "paid 2", "paid 3"]
+    assert lives.ledger.counts() == {"pay 1": 1, "pay 2": 2, "pay 3": 2}
 
 
 def test_the_steps_of_a_durable_node_are_not_repeated(lives: Lives) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agents import Agent, Model, RunConfig, Usage, function_tool
+from agents import Agent, Model, RunConfig, RunHooks, Usage, function_tool
 from agents.items import ModelResponse
 from agents.testing import assistant_message, function_call
 
 from perdure import Perdure, durable
 from perdure.integrations.openai_agents import DurableRunner, PerdureSession, durable_tool
-from tests.integrations.crash_kit import Fate, Ledger
+from tests.integrations.crash_kit import Fate, Ledger, on_disk
 from tests.support.processes import Link
 
 _now: dict[str, Any] = {}
@@ -62,13 +62,23 @@ def refund(cents: int) -> str:
     return "refunded"
 
 
+class Watch(RunHooks[Any]):
+    """perdure has the outcome of a tool, the items of the run do not."""
+
+    async def on_tool_end(self, context: Any, agent: Any, tool: Any, result: object) -> None:
+        await on_disk()
+        _now["fate"].passes(f"{tool.name} returned")
+
+
 agent = Agent(name="clerk", model=Script(), tools=[look, pay, refund])
 
 
 @durable
 async def clerk(question: str) -> str:
     session = PerdureSession(_now["app"], "talk/1")
-    return str((await DurableRunner.run(agent, question, run_config=QUIET, session=session)).final_output)
+    return str(
+        (await DurableRunner.run(agent, question, run_config=QUIET, session=session, hooks=Watch())).final_output
+    )
 
 
 async def clerk_life(

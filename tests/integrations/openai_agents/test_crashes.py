@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integrations.crash_kit import Lives
+from tests.integrations.crash_kit import DEATHS, Lives
 from tests.integrations.openai_agents.agents_kit import clerk_life
 
 WARM = ("tests.integrations.openai_agents.agents_kit",)
@@ -14,11 +14,11 @@ TALK += ["function_call", "function_call_output"] * 2 + ["message"]
 
 @pytest.mark.req("R150")
 def test_nothing_finished_is_repeated_wherever_the_agent_dies(lives: Lives) -> None:
-    lives.die_at(clerk_life, ["look 2", "asked", "asked"])
-    result, talk = lives.live(clerk_life, ["approve"])
+    result, talk = lives.are_survived(clerk_life, DEATHS["OpenAI Agents"], "approve")
     assert result == "done" and talk == TALK  # the session holds each item once
     counts = lives.ledger.counts()
-    assert counts["look 2"] == 2 and counts["model 0"] == counts["pay"] == counts["refund"] == counts["model 5"] == 1
+    assert counts["refund"] == counts["model 3"] == counts["model 4"] == counts["model 5"] == 1
+    assert counts["model 0"] == 3
 
 
 def test_an_effect_that_was_cut_off_is_in_the_inbox(lives: Lives) -> None:

@@ -63,18 +63,6 @@ async def test_a_session_outlives_its_process_and_feeds_the_next_run(shared_url:
         assert len(await PerdureSession(app, "s").get_items()) == 4
 
 
-async def test_items_that_are_added_again_under_the_same_key_are_added_once(
-    quick_url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As when a process dies after the write and before its record of it."""
-    monkeypatch.setattr("perdure.integrations.openai_agents.session._key", lambda: "the effect's key")
-    async with Perdure(quick_url) as app:
-        session = PerdureSession(app, "s")
-        for _ in range(2):
-            await session.add_items([{"role": "user", "content": "one"}, {"role": "user", "content": "two"}])
-        assert len(await session.get_items()) == 2
-
-
 async def test_a_streamed_run_gives_its_events_again_when_it_is_replayed(quick_url: str) -> None:
     agent = Agent(name="a", model=ScriptedModel([[assistant_message("only once")]]))
     seen: list[list[str]] = []

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from pydantic_ai import Agent, ModelHTTPError, ModelRateLimitError
+from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from perdure import Perdure, durable
 from perdure.integrations.pydantic_ai import PerdureDurability
-from tests.integrations.crash_kit import Fate, Ledger
+from tests.integrations.crash_kit import Fate, Ledger, on_disk
 from tests.support.processes import Link
 
 _now: dict[str, Any] = {}  # the ledger and the fate of this process
@@ -39,7 +40,16 @@ async def script(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse
     return ModelResponse(parts=calls.get(answered, [TextPart("done")]))
 
 
-agent = Agent(FunctionModel(script), name="clerk", capabilities=[PerdureDurability()])
+class Watch(AbstractCapability[None]):
+    """perdure has the outcome of a tool, the messages of the agent do not."""
+
+    async def after_tool_execute(self, ctx: Any, *, call: Any, tool_def: Any, args: Any, result: Any) -> Any:
+        await on_disk()
+        _now["fate"].passes(f"{call.tool_name} returned")
+        return result
+
+
+agent = Agent(FunctionModel(script), name="clerk", capabilities=[PerdureDurability(), Watch()])
 
 
 @agent.tool_plain(metadata={"perdure": {"kind": "step", "flush": True}})

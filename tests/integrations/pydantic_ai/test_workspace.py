@@ -11,7 +11,8 @@ import pytest
 from pydantic_ai.workspaces import WorkspaceBackend, WorkspaceRef
 from pydantic_ai.workspaces.conformance import WorkspaceBackendSuite
 
-from perdure import Perdure
+import perdure
+from perdure import Perdure, durable
 from perdure.integrations.pydantic_ai import PerdureWorkspace
 
 
@@ -60,3 +61,23 @@ class TestPerdureWorkspace(WorkspaceBackendSuite):
             shutil.rmtree(await backend.working_dir())
 
         return destroy
+
+
+async def test_a_repeated_effect_finds_its_command(folder: Path, tmp_path: Path) -> None:
+    asked: list[str] = []
+    async with Perdure(f"sqlite://{folder}/p.db") as app:
+        workspace = PerdureWorkspace(app, tmp_path, task_id="ws")
+
+        async def build() -> str:
+            asked.append("build")
+            told = await workspace.run("echo x >> count; cat count", shell=True)
+            if len(asked) == 1:  # as when the process dies before its record of the outcome
+                raise ConnectionError("away")
+            return told.stdout
+
+        @durable
+        async def work() -> str:
+            return await perdure.call(build, name="build", kind="effect", keyed=True)
+
+        assert await app.run("w", work) == "x\n"
+    assert len(asked) == 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from perdure._ground.reach import Sender
-from perdure.server.nouns import webhooks as noun
+from perdure.server.nouns.automation import webhooks as noun
 from tests.support.http_server import make_key, request, serving
 from tests.support.receivers import PUBLIC
 
@@ -77,6 +77,7 @@ async def test_data_needs_the_scope_that_reads_it(quick_url):
         assert taken.status == 403  # its messages carry data: they may not be led elsewhere
 
 
+@pytest.mark.threat("T2")
 async def test_pings_deliveries_and_replays_are_reached_by_their_webhook_and_namespace_only(quick_url):
     async with serving(quick_url) as server:
         key = await make_key(server, "admin")

@@ -108,6 +108,7 @@ def test_of_two_servers_one_sends_each_message_and_the_other_takes_over(postgres
 @pytest.mark.parametrize(
     "behaviour", ["500", "endless", "garbage", "close", "redirect=http://169.254.169.254/latest/meta-data"]
 )
+@pytest.mark.threat("T12")
 def test_a_receiver_that_lies_is_tried_again_and_holds_up_no_other(tmp_path, behaviour):
     url = f"sqlite:///{tmp_path}/store/perdure.db"
     with receiver(tmp_path, behaviour, name="bad") as bad, receiver(tmp_path, "ok") as good, Perdure(url) as app:

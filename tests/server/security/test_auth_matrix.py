@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from perdure.server import Server, nouns, serving
+from perdure.server import Server, nouns, pipeline
 from perdure.server.credentials import PRESETS, SCOPES, scopes_of
-from perdure.server.requests import Answer, Ask
+from perdure.server.http.requests import Answer, Ask
 from perdure.server.table import NOUNS, Nothing, Route, check, routes
 from tests.support.http_server import make_key, make_session, request
 from tests.support.http_server import serving as serve
@@ -126,7 +126,7 @@ def reached(monkeypatch: pytest.MonkeyPatch) -> list[Ask[Any, Any]]:
 
     plain = {"handler": note, "query": Nothing, "body": None, "once": "no", "match": "no", "headers": {}}
     table = tuple(structs.replace(route, **plain) for route in routes())
-    monkeypatch.setattr(serving, "routes", lambda: table)
+    monkeypatch.setattr(pipeline, "routes", lambda: table)
     return came
 
 

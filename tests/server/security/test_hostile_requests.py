@@ -105,7 +105,7 @@ async def test_a_path_leads_to_its_own_task_or_nowhere(path, memory_url):
     ],
 )
 async def test_a_body_that_is_too_much_is_refused(body, status, memory_url):
-    async with serving(memory_url, **QUICK) as server:
+    async with serving(memory_url, state_limit=2 * 1024 * 1024, **QUICK) as server:
         key = await make_key(server, "admin")
         reply = await request(server, "POST", "/v1/tasks", body=body, key=key, headers={"idempotency-key": "a"})
         assert reply.status == status, reply.body[:300]
@@ -187,7 +187,8 @@ def test_clients_that_do_nothing_are_closed_and_others_are_served(tmp_path):
             assert read_all(good).startswith(b"HTTP/1.1 200")
         for connection in silent:
             with connection:
-                assert read_all(connection).startswith((b"HTTP/1.1 408", b"")), "the server closes it, not the client"
+                answer = read_all(connection)  # ends because the server closes it, not the client
+                assert not answer or answer.startswith(b"HTTP/1.1 408"), answer[:100]
 
 
 @pytest.mark.threat("T17")

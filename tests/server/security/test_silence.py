@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from perdure import errors
-from perdure.server import serving as pipeline
+from perdure.server import pipeline
 from perdure.server.process.access_log import JsonLines
 from perdure.server.table import Nothing, routes
 from tests.support.http_server import make_key, make_session, request, serving

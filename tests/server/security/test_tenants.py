@@ -10,7 +10,7 @@ import pytest
 
 from perdure.server import Server
 from perdure.server.table import Route, routes
-from tests.server import killing
+from tests.server import killing, recipes
 from tests.support.http_server import make_key, request, serving
 
 QUICK = {"rate": 1_000_000, "burst": 1_000_000}
@@ -40,7 +40,7 @@ def told(reply: Any) -> dict[str, Any]:
 async def test_what_belongs_to_another_namespace_is_answered_as_what_is_not_there(url):
     wrong = []
     async with serving(url, **QUICK) as server:
-        task = await killing.make_task(server)
+        task = await recipes.make_task(server)
         key = await make_key(server, "admin", namespace="other")
         for route in readable_routes():
             if "{task}" not in route.path:

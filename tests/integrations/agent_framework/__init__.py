@@ -1,0 +1,1 @@
+"""The adapter for the Agent Framework."""

@@ -1,0 +1,1 @@
+"""The adapter of Strands Agents, in an environment of its own."""
