@@ -281,7 +281,7 @@ async def test_a_published_version_never_changes(url: str) -> None:
             await published(app.tasks, "release")
         await publish(app.tasks, V1)
         await publish(app.tasks, V1)
-        with pytest.raises(Conflict, match="reads otherwise"):
+        with pytest.raises(Conflict, match="published with other contents"):
             await publish(app.tasks, Procedure("release", 1, [ProcedureStep("other")]))
         assert await published(app.tasks, "release", 1) == V1
 

@@ -256,7 +256,7 @@ async def test_another_count_of_tokens_is_kept_to(memory_url: str) -> None:
         (type("Odd", (Said,), {"scope": "universe"})("x"), "universe"),
         (Said("x", budget="much"), "budget"),
         (Said("x", timeouts=5), "time-outs"),
-        (type("Thread", (Said,), {"scope": "thread"})("x"), "none is named"),
+        (type("Thread", (Said,), {"scope": "thread"})("x"), "not told which"),
     ],
 )
 async def test_what_is_no_layer_is_refused_at_once(memory_url: str, wrong: Any, sentence: str) -> None:

@@ -91,7 +91,7 @@ class Aliasing:
 
 
 @pytest.mark.req("R134")
-@pytest.mark.parametrize("wrong, sentence", [(Forgetful, "begin so"), (Aliasing, "after set")])
+@pytest.mark.parametrize("wrong, sentence", [(Forgetful, "with this prefix"), (Aliasing, "after set")])
 async def test_the_kit_finds_an_adapter_that_is_wrong(wrong: type, sentence: str) -> None:
     with pytest.raises(AssertionError, match=sentence):
         await kit.check_storage(wrong)

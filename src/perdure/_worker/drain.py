@@ -28,7 +28,7 @@ async def drain_workers(store: Store, *, pids: Collection[int], host: str | None
 
 
 async def ask_to_drain(store: Store, ids: Collection[str]) -> None:
-    """Put the wish down for these workers; each looks for it now and then."""
+    """Store the request for these workers; each looks for it now and then."""
     for id in ids:
         await Write(store.committer, "ask_worker", {"worker": id, "wish": DRAIN}, key=f"worker {id}")
 

@@ -1,7 +1,7 @@
 """Register this worker in the store, announce which functions it knows, and notice when it is asked to drain.
 
-The worker's heart beats while it is registered, even when it holds no lease. So other processes can tell a live
-worker from one that is gone.
+The worker's heart beats while it is registered, even when it holds no lease. So other processes can tell a live worker
+from a dead one.
 """
 
 from __future__ import annotations

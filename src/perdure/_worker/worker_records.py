@@ -1,4 +1,4 @@
-"""`app.workers`: which processes use the store, what they can do, and asking workers to drain.
+"""`app.workers`: list the processes that use the store, and ask workers to drain.
 
 Owns the announcements of a process. The reaper decides whether its tasks are given to others.
 """
@@ -157,7 +157,7 @@ def _record(store: Store, row: WorkerRow, age: timedelta | None, is_silent: bool
 
 
 def _has_to_beat(row: WorkerRow) -> bool:
-    """Whether its silence means anything: a process that holds nothing and takes no tasks need not beat."""
+    """True when its silence means something. A process that holds no task and takes none need not beat."""
     return bool(row.leases or row.knows or is_holder(row.id))
 
 
@@ -165,7 +165,7 @@ def _announced(knows: str | None) -> dict[str, Any]:
     try:
         said = json.loads(knows or "{}")
     except ValueError:
-        return {}  # what a process says of itself is only shown
+        return {}  # a process's claims about itself are only shown
     return said if isinstance(said, dict) else {}
 
 

@@ -1,4 +1,4 @@
-"""Layers for a model's context: what it must know after a resume, within a budget."""
+"""Layers for a model's context: the facts it needs after a resume, within a token budget."""
 
 from perdure.memory.artifacts import Artifact, RecordedFile
 from perdure.memory.layer import Block, Budget, Layer, LayerContext, Outcome, Scope, Slot, Timeouts, Turn

@@ -1,7 +1,7 @@
-"""A conformance kit: what every storage adapter and every layer must do. For third parties' tests too.
+"""A conformance kit for storage adapters and layers, also for the tests of third parties.
 
     from perdure.memory import kit
-    await kit.check_storage(lambda: MyStorage(...))        # a new, empty one each time
+    await kit.check_storage(lambda: MyStorage(...))        # a new, empty storage at each call
     await kit.check_layer(app, MyLayer)                    # a class or a function that makes a layer
 
 Each check raises AssertionError with a sentence that says what does not hold.
@@ -41,7 +41,7 @@ KEYS = ("a", "a/b", "a/b/c", "é/ü", "with space", "dots.and-dashes_", "%2F", "
 
 
 async def check_storage(make: Callable[[], StorageAdapter | Awaitable[StorageAdapter]]) -> None:
-    """All that a storage adapter must do; `make` gives a new, empty one each time."""
+    """Check everything that a storage adapter must do; `make` returns a new, empty one at each call."""
     for test in (_values_come_back, _keys_are_keys, _last_wins, _deleting, _listing, _many, _copies, _many_at_once):
         made = make()
         adapter = await made if inspect.isawaitable(made) else made
@@ -56,7 +56,7 @@ async def check_storage(make: Callable[[], StorageAdapter | Awaitable[StorageAda
 
 
 async def _values_come_back(adapter: StorageAdapter) -> None:
-    assert await adapter.get("nothing") is None, "a key that holds nothing gives None"
+    assert await adapter.get("nothing") is None, "a key without a value gives None"
     for value in VALUES:
         await adapter.set("key", value)
         found = await adapter.get("key")
@@ -67,13 +67,13 @@ async def _keys_are_keys(adapter: StorageAdapter) -> None:
     for place, key in enumerate(KEYS):
         await adapter.set(key, place)
     for place, key in enumerate(KEYS):
-        assert await adapter.get(key) == place, f"{key[:40]!r} is a key of its own"
+        assert await adapter.get(key) == place, f"{key[:40]!r} is not confused with another key"
 
 
 async def _last_wins(adapter: StorageAdapter) -> None:
     for number in range(5):
         await adapter.set("key", {"number": number})
-    assert await adapter.get("key") == {"number": 4}, "the last value is the value"
+    assert await adapter.get("key") == {"number": 4}, "the value written last is the one that is read"
 
 
 async def _deleting(adapter: StorageAdapter) -> None:
@@ -93,17 +93,17 @@ async def _listing(adapter: StorageAdapter) -> None:
     for prefix in ("", "a", "a/", "a/b", "é", "k" * 499, "nothing", "%", "_", "."):
         expected = sorted(key for key in KEYS if key.startswith(prefix))
         found = list(await adapter.list(prefix))
-        assert sorted(found) == expected, f"list({prefix[:20]!r}) gives the keys that begin so, each once"
+        assert sorted(found) == expected, f"list({prefix[:20]!r}) gives the keys with this prefix, each once"
     many = [f"page/{number:05d}" for number in range(1_100)]
     await asyncio.gather(*(adapter.set(key, 0) for key in many))
-    assert sorted(await adapter.list("page/")) == many, "long lists are whole"
+    assert sorted(await adapter.list("page/")) == many, "long lists are complete"
 
 
 async def _many(adapter: StorageAdapter) -> None:
     await adapter.set("one", 1)
     await adapter.set("two", [2])
     found = await get_many(adapter, ["one", "two", "three", "one"])
-    assert found == {"one": 1, "two": [2]}, "get_many gives those that are there"
+    assert found == {"one": 1, "two": [2]}, "get_many gives the keys that have a value"
 
 
 async def _copies(adapter: StorageAdapter) -> None:
@@ -111,20 +111,21 @@ async def _copies(adapter: StorageAdapter) -> None:
     await adapter.set("key", value)
     value["list"].append(2)
     found = await adapter.get("key")
-    assert found == {"list": [1]}, "what is changed after set() is not what was set"
+    assert found == {"list": [1]}, "changing an object after set() does not change the stored value"
     assert found is not None
     found["list"].append(3)
-    assert await adapter.get("key") == {"list": [1]}, "what is changed after get() does not change what is kept"
+    assert await adapter.get("key") == {"list": [1]}, "changing what get() returned does not change the stored value"
 
 
 async def _many_at_once(adapter: StorageAdapter) -> None:
     await asyncio.gather(*(adapter.set("shared", {"writer": n, "text": str(n) * 5_000}) for n in range(20)))
     found = await adapter.get("shared")
-    assert found is not None and found["text"] == str(found["writer"]) * 5_000, "a value is one writer's, whole"
+    assert found is not None and found["text"] == str(found["writer"]) * 5_000, "a value comes whole from one writer"
 
 
 async def check_layer(app: _App, make: Callable[[], Any], *, task_id: str = "kit-layer") -> None:
-    """All that a layer must do; `make` gives one as a restarted process would, so what it knows must be kept."""
+    """Check everything that a layer must do. Each call of `make` stands for a restarted process: it returns a new
+    object, which must find what the one before has stored."""
     layer = make()
     check(layer)
     assert layer.scope in SCOPES
@@ -141,7 +142,7 @@ async def check_layer(app: _App, make: Callable[[], Any], *, task_id: str = "kit
         await memory.complete("success")
         before = list(await memory.prompt_blocks(budget=10_000))
         notes = [note for note in memory.notes if note.hook != "budget"]
-        assert not notes, f"no hook fails or says too much: {notes}"
+        assert not notes, f"no hook fails or exceeds its budget: {notes}"
     async with app.memory(task_id, [make()], **more) as again:
         after = list(await again.prompt_blocks(budget=10_000))
-        assert after == before, "after a restart the model is told the same"
+        assert after == before, "after a restart the model is told the same facts"

@@ -2,18 +2,18 @@
 
 A layer is any object with an id, a slot and a scope. Its hooks are all optional, blocking or async:
 
-    init(context)            load what is kept; called again until it succeeds, before any other hook
-    recall(budget)           what the model is told, in at most so many tokens: text, Block, several, or None
-    store(turn)              a turn is over: keep what is new
-    on_spawn(child_task_id)  the layer of a child, or None when the child goes without
-    on_return(child)         a child has ended: take over what its layer has
+    init(context)            load the stored values; called again until it succeeds, before any other hook
+    recall(budget)           the text for the model, in at most `budget` tokens: text, Block, several, or None
+    store(turn)              a turn is over: store what changed
+    on_spawn(child_task_id)  the layer of a child, or None when the child has none
+    on_return(child)         a child has ended: take over its layer's values
     on_complete(outcome)     the task has ended: success, failure or aborted
     dispose()                the last call, whatever happened
 
 Inside a durable function the hooks are called again in a replay, and their context answers (`storage`, `now`, `once`)
 from the journal. A `recall` that asked for nothing is not called again.
 
-Owns these words. runner.py calls the hooks, in order and with limits.
+Owns these terms. runner.py calls the hooks, in order and with limits.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Tokens a layer needs at least and may have at most; `max` None takes what is there."""
+    """The fewest tokens a layer needs and the most it may have; with `max` None it takes all that are left."""
 
     min: int = 0
     max: int | None = None
@@ -100,7 +100,7 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One cycle of the agent, as `store` gets it."""
+    """One cycle of the agent, as passed to `store`."""
 
     depth: int
     timestamp: datetime
@@ -111,27 +111,27 @@ class LayerContext:
     """The services a layer can use; given to `init`."""
 
     task_id: str
-    storage: ScopedStorage  # of its scope alone
+    storage: ScopedStorage  # values of its own scope only
     tasks: Tasks
     now: Callable[[], datetime]
     count: Callable[[str], int]
     base_dir: Path | None = None  # of the first layer that has one
     note: Callable[[str], None] = field(default=lambda text: None)
     record: LayerRecord = field(default_factory=lambda: LayerRecord("layer"))
-    begin: Callable[[], Awaitable[Any]] | None = None  # loads the layers that have to be
+    begin: Callable[[], Awaitable[Any]] | None = None  # loads the layers that must be loaded
 
     async def once(self, what: str, read: Callable[[], Awaitable[T]], as_type: Any = Any) -> T:
         """The result of `read`, for data outside a layer's storage: a file, another service.
 
-        Inside a durable function it is recorded, and a replay returns the same without reading. `what` names it;
-        `as_type` is its type, if that is not plain data.
+        Inside a durable function it is recorded, and a replay returns the recorded value without reading. `what` names
+        it; `as_type` is its type, unless it is plain data.
         """
         return await self.record.answer(what, read, as_type)
 
 
 @runtime_checkable
 class Layer(Protocol):
-    """What every layer has; `budget`, `timeouts`, `owner` and the hooks are optional."""
+    """The attributes that every layer has; `budget`, `timeouts`, `owner` and the hooks are optional."""
 
     id: str
     slot: int
@@ -157,7 +157,7 @@ def check(layer: Any) -> None:
 
 
 def budget_of(layer: Any) -> Budget:
-    """The layer's budget; none, or "auto", takes what is there."""
+    """The layer's budget; without one, or with "auto", it takes all tokens that are left."""
     given = getattr(layer, "budget", None)
     if isinstance(given, Budget):
         return given

@@ -1,4 +1,4 @@
-"""Record the calls that an agent makes on a layer itself: inside a durable function each happens once."""
+"""Record the calls that an agent makes on a layer: inside a durable function each is carried out once."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ L = TypeVar("L")
 def recorded(
     as_type: Any = None,
 ) -> Callable[[Callable[Concatenate[L, P], Awaitable[R]]], Callable[Concatenate[L, P], Awaitable[R]]]:
-    """Have a method of a layer recorded; its result is of this type."""
+    """Decorate a method of a layer so that its calls are recorded; `as_type` is the type of its result."""
 
     def decorate(method: Callable[Concatenate[L, P], Awaitable[R]]) -> Callable[Concatenate[L, P], Awaitable[R]]:
         @functools.wraps(method)
@@ -43,5 +43,5 @@ def recorded(
 
 
 def _plain(value: Any) -> Any:
-    """An argument as it is compared: a path counts as its text."""
+    """An argument in the form that is compared: a path becomes its text."""
     return str(value) if hasattr(value, "__fspath__") else value

@@ -1,4 +1,4 @@
-"""Prove that a state is enough to go on: hand it, and nothing else, to the code that resumes.
+"""Prove that a state is enough to resume from: pass it, and nothing else, to the code that resumes.
 
 The code runs in a clean process: a new interpreter, an empty folder, no variables of this process. Anything missing
 there would be missing after a real crash. A read of a missing field is reported by name, however deep it is.
@@ -25,14 +25,14 @@ from perdure._ground.encoding import codec
 from perdure.errors import InvalidInput, NotResumable
 
 _SECONDS = timedelta(seconds=30)
-# By its path, so that nothing of perdure is imported there but what it needs.
+# Run by its path, so that the clean process imports only the modules it needs.
 _RESUMING = Path(__file__).with_name("resume_process.py")
 _MARK = b"\n--perdure-verdict--\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Whether the code can continue with the state alone; `field` is the missing one, `problem` the message."""
+    """The verdict: can the code continue with the state alone? `field` is the missing one, `problem` the message."""
 
     is_resumable: bool
     field: str = ""
@@ -49,14 +49,14 @@ class Verification:
 async def verify_resumable(
     state: Any, resume: Callable[[Any], Any] | str, *, timeout: Duration = _SECONDS
 ) -> Verification:
-    """Whether `resume(state)` works with the state alone, in a clean process.
+    """Run `resume(state)` in a clean process, with nothing but the state.
 
     `resume` is a function at the top of a module, or its name as `module:function` or `path/file.py:function`. It
-    should do what a resumed agent does first: take apart the state, open what it names; not the work itself.
+    should do what a resumed agent does first: read the state and open what it names. It should not do the work itself.
 
     Raises:
-        InvalidInput: there is no such function.
-        NotStorable: the state cannot even be stored.
+        InvalidInput: the function does not exist.
+        NotStorable: the state cannot be stored.
     """
     file, name = _place(resume)
     limit = require_timedelta("timeout", timeout, is_positive=True)
@@ -68,7 +68,7 @@ def _place(resume: Callable[[Any], Any] | str) -> tuple[str, str]:
     if isinstance(resume, str):
         where, _, name = resume.rpartition(":")
         if not where or not name:
-            raise InvalidInput(f"{resume!r} names no function", do="write module:function or file.py:function")
+            raise InvalidInput(f"{resume!r} does not name a function", do="write module:function or file.py:function")
         if where.endswith(".py"):
             return str(Path(where).absolute()), name
         from importlib.util import find_spec
@@ -89,7 +89,7 @@ def _place(resume: Callable[[Any], Any] | str) -> tuple[str, str]:
 
 
 def _judge(sent: bytes, timeout: timedelta) -> Verification:
-    # The agent does not need to know where our packages are; everything else of this process is left out.
+    # The path of our packages is passed on; the clean process inherits nothing else of this one.
     paths = os.pathsep.join(path for path in sys.path if path)
     env = {"PATH": os.defpath, "PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1", "LANG": "C.UTF-8"}
     with tempfile.TemporaryDirectory(prefix="perdure-clean-") as folder:

@@ -1,6 +1,6 @@
 """The clean process in which a state is handed to the code that resumes; run by resumable.py.
 
-Reads {file, name, state} from standard input, and writes its verdict to standard output, behind a mark.
+Reads {file, name, state} from standard input, and writes its verdict to standard output, after a marker line.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MARK = b"\n--perdure-verdict--\n"
 
 
 class Missed(KeyError):
-    """A field that was asked for and is not there."""
+    """The code read a field that the state does not have."""
 
     def __init__(self, path: str) -> None:
         self.path = path

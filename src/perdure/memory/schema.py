@@ -1,7 +1,7 @@
-"""Whether data fits a schema: a pydantic model, a msgspec Struct, a dataclass or a TypedDict.
+"""Validate data against a schema: a pydantic model, a msgspec Struct, a dataclass or a TypedDict.
 
-Data arrives bit by bit, so a missing field is not a violation; a field that does not fit is, and so is one the schema
-does not know.
+Data arrives bit by bit, so a missing field is allowed. A field of the wrong type is refused, and so is one that the
+schema does not have.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from perdure.errors import InvalidData, InvalidInput
 
 
 class Schema:
-    """One class, as a judge of mappings."""
+    """One class, used to validate mappings."""
 
     def __init__(self, cls: type) -> None:
         self._cls = cls
@@ -61,7 +61,7 @@ class Schema:
 
 
 def _fields(cls: type) -> tuple[dict[str, Any], set[str]]:
-    """The fields with their types, and which of them are required."""
+    """The fields with their types, and the names of the required ones."""
     if issubclass(cls, msgspec.Struct):
         fields = msgspec.structs.fields(cls)
         return {one.encode_name: one.type for one in fields}, {one.encode_name for one in fields if one.required}

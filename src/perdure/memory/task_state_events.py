@@ -1,9 +1,9 @@
 """A task's durable state, and the effect of each event on it. Pure.
 
     state   checkpoints [{timestamp, depth}], files [path], data {key: value}: what the model is shown
-    Doc     the state, and beside it what has to be known to continue: hashes, commits, what a child was given
+    Doc     the state, and what is needed to continue: hashes, commits, the data a child was given
 
-`reduce(doc, event)` gives the next doc; a doc is never changed in place, so any two may be compared. Folding
+`reduce(doc, event)` gives the next doc; a doc is never changed in place, so any two can be compared. Folding
 the same events in the same order gives the same doc, in any process.
 """
 
@@ -23,17 +23,17 @@ from perdure.errors import InvalidInput, NotStorable, RecordDamaged
 Merge = Literal["shallow", "namespace"]
 OUTCOME = "__outcome"
 RESERVED = "__"
-# A list that is kept for ever must end somewhere; the model is shown the newest few anyway.
+# A list must not grow for ever; the model is shown only the newest few.
 MOST_CHECKPOINTS = 10_000
 MOST_TOKENS = 32
-# Data nested deeper than this is not meant for a model, and Python's own limit is not far.
+# Data nested deeper than this is not meant for a model, and Python's recursion limit is not far.
 MOST_DEPTH = 100
 _CONTAINERS = (Mapping, list, tuple)
 _FORMAT = 1
 
 
 class Place(NamedTuple):
-    """Where a recorded file was, and when."""
+    """The place of a recorded file, and the time it was recorded."""
 
     folder: str
     host: str
@@ -42,20 +42,20 @@ class Place(NamedTuple):
 
 
 class Doc(NamedTuple):
-    """The whole of it; `given` is what a child began with, `merged` what was taken over from each child."""
+    """The whole durable state. `given` is the data a child began with, `merged` the data taken over from each child."""
 
     checkpoints: tuple[Mapping[str, Any], ...] = ()
     files: tuple[str, ...] = ()
     data: Mapping[str, Any] = {}
-    made: int = 0  # checkpoints ever made; the oldest may have been removed
-    revision: int = 0  # events ever taken in
+    made: int = 0  # number of checkpoints ever made; the oldest can be removed
+    revision: int = 0  # number of events ever applied
     hashes: Mapping[str, str] = {}
     committed: Mapping[str, str] = {}
     head: str = ""  # the last commit of ours
     given: Mapping[str, Any] | None = None
     merged: Mapping[str, Any] = {}
     uid: str = ""  # of the task, when there is one
-    tokens: tuple[str, ...] = ()  # of the last writes, by which a writer knows its own
+    tokens: tuple[str, ...] = ()  # tokens of the last writes, by which a writer recognises its own
     places: Mapping[str, Place] = {}  # of the files, by path
 
     @property
@@ -86,7 +86,7 @@ class Recorded(NamedTuple):
 
 
 class DataSet(NamedTuple):
-    """A value of None is a value; keys to delete are named in `remove`."""
+    """Values that were set (None is a value), and in `remove` the keys that were deleted."""
 
     values: Mapping[str, Any]
     remove: tuple[str, ...] = ()
@@ -154,7 +154,7 @@ def _committed(doc: Doc, event: Committed) -> Doc:
 
 
 def spawned(parent: Doc) -> Doc:
-    """The first state of a child: everything its parent has, but for how it ended."""
+    """The first state of a child: everything its parent has, except how the parent ended."""
     data = {key: copy.deepcopy(value) for key, value in parent.data.items() if not key.startswith(RESERVED)}
     given = {
         "count": len(parent.checkpoints),
@@ -169,14 +169,14 @@ def spawned(parent: Doc) -> Doc:
         data,
         made=len(checkpoints),
         hashes=parent.hashes,
-        committed=parent.hashes,  # what the parent recorded, the parent commits
+        committed=parent.hashes,  # files that the parent recorded are committed by the parent
         given=given,
         places=parent.places,
     )
 
 
 def own_part(doc: Doc) -> Doc:
-    """The part that a child has added to what it was given; returning takes this over."""
+    """The part that a child has added to its first state; the parent takes it over when the child returns."""
     given: Mapping[str, Any] = {"count": 0, "files": [], "hashes": {}, "data": {}, **(doc.given or {})}
     mine = max(0, doc.made - given["count"])
     data = {
@@ -192,9 +192,9 @@ def own_part(doc: Doc) -> Doc:
 
 
 def _returned(doc: Doc, event: Returned) -> Doc:
-    """Checkpoints are put behind ours, files united, data laid over ours or under the child's name.
+    """Append the child's checkpoints, join the files, and put its data over ours or under the child's name.
 
-    If the same child returns again, only its new part is taken over: a parent that died in between can ask again.
+    If the same child returns again, only its new part is taken over: a parent that died in between can repeat the call.
     """
     before = doc.merged.get(event.child, {"count": 0, "revision": -1})
     if event.doc.revision == before["revision"]:
@@ -216,7 +216,7 @@ def _returned(doc: Doc, event: Returned) -> Doc:
 
 
 def join_files(ours: tuple[str, ...], theirs: tuple[str, ...]) -> tuple[str, ...]:
-    """Both, each once, ours first. Associative."""
+    """The files of both, each once, ours first. Associative."""
     return tuple(dict.fromkeys((*ours, *theirs)))
 
 
@@ -251,7 +251,7 @@ def plain_values(values: Any) -> dict[str, Any]:
     """The values as JSON data, as a separate copy.
 
     Raises:
-        InvalidInput: a key is reserved, or they are not a mapping of names to values.
+        InvalidInput: a key is reserved, or the values are not a mapping from names.
         NotStorable: JSON cannot represent a value.
     """
     if not isinstance(values, Mapping) or not all(isinstance(key, str) and key for key in values):
@@ -274,7 +274,7 @@ def plain_values(values: Any) -> dict[str, Any]:
 
 
 def is_deeper(value: Any, most: int) -> bool:
-    """Whether mappings and lists are nested deeper than this; found out without recursion."""
+    """Whether mappings and lists are nested deeper than this; checked without recursion."""
     level = [value]
     for _ in range(most):
         inner = [one.values() if isinstance(one, Mapping) else one for one in level if isinstance(one, _CONTAINERS)]
@@ -293,7 +293,7 @@ def from_stored(stored: Any) -> Doc:
 
     Raises:
         RecordDamaged: it is not a stored doc.
-        InvalidInput: it was written by a newer perdure, and may contain fields unknown here.
+        InvalidInput: a newer perdure wrote it, and it can contain fields unknown here.
     """
     try:
         written_as = stored.get("format", _FORMAT)
@@ -303,4 +303,4 @@ def from_stored(stored: Any) -> Doc:
             return msgspec.convert([given[name] for name in Doc._fields], Doc)
     except (TypeError, KeyError, ValueError, AttributeError) as error:
         raise RecordDamaged("the stored state of a task", f"{type(error).__name__}: {error}") from None
-    raise InvalidInput("the state was written by a newer perdure, and is left as it is", do="use that version")
+    raise InvalidInput("a newer perdure wrote the state; it was not changed", do="use that version of perdure")

@@ -139,13 +139,13 @@ class Claimer:
         return self._concurrency - taken - len(self._claiming)
 
     def _will_be_more(self, free: int) -> bool:
-        """Whether to wait for attempts that are about to end (they ring): tasks are claimed together once half of the
-        slots are free, not one by one."""
+        """True when the worker should wait for attempts that are about to end (they ring): tasks are claimed together
+        once half of the slots are free, not one by one."""
         return bool(self._ending) and free < self._concurrency // 2
 
     @property
     def waits_for_room(self) -> bool:
-        """Whether the last look skipped a task because its queue or key was full."""
+        """True when the last look skipped a task because its queue or key was full."""
         return bool(self._full)
 
     async def _claim_all(self, turns: Sequence[Turn]) -> None:

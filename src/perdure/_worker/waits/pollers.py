@@ -4,7 +4,7 @@ A worker takes a check before it makes it, by storing when the next one is due. 
 and if that worker dies in the middle, the next check is due as usual. No code of a task runs here, and a check takes
 none of the worker's slots. A check that needs the task's own code is not made here: the task itself is carried on.
 
-Owns the question "is it there yet?". How a check is made is in perdure/_tasks/pauses/checks.py.
+Owns the question "is it there yet?". perdure/_tasks/pauses/checks.py makes a single check.
 """
 
 from __future__ import annotations

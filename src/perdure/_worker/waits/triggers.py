@@ -77,7 +77,8 @@ class Triggers:
             await self._events.change(kept, after, due_at=now + REMEMBERED_MS if is_over else later)
 
     async def _act(self, id: str, one: Kept[Trigger], kept: Kept[Incoming], now: int) -> tuple[str | None, int]:
-        """Returns what to note for this trigger, None when it is not done with the event; and when to look again."""
+        """Returns the text to note for this trigger (None when the event is not done yet), and the time of the next
+        look."""
         trigger = one.value
         if trigger.is_paused or not triggering.can_act(trigger):
             return None, now + _LATER_MS

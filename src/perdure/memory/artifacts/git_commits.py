@@ -1,4 +1,4 @@
-"""Commit a task's own files, and nothing else, without the user noticing more than a commit.
+"""Commit a task's own files, and nothing else; all that the user sees is one new commit.
 
 Built from plumbing: the files are hashed, put into a copy of HEAD's tree through a private index, and HEAD is moved
 unless another process moved it meanwhile. Staged changes of the user stay staged, and are not committed. In the user's
@@ -23,9 +23,9 @@ from perdure.errors import PathRefused
 from perdure.memory.artifacts import task_files as artifacts
 
 _SECONDS = 20.0
-# Another process may move HEAD at the same moment, again and again.
+# Another process can move HEAD at the same moment, several times in a row.
 _TRIES = 50
-# While one of these is there, a merge or the like is under way, and HEAD is not ours to move.
+# While one of these files exists, a merge or the like is under way, and HEAD must not be moved.
 _BUSY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply", "BISECT_LOG")
 _NOBODY = {"NAME": "perdure", "EMAIL": "perdure@localhost"}
 _PATIENCE = 0.05
@@ -38,16 +38,16 @@ class NotCommitted(Exception):
 class Commit(NamedTuple):
     head: str  # where HEAD is now
     made: bool  # by this call
-    files: tuple[str, ...]  # those of the given files that are in HEAD as they are on disk
+    files: tuple[str, ...]  # given files whose contents in HEAD equal those on disk
     ignored: tuple[str, ...] = ()
-    is_settled: bool = True  # the user's index knows of it too
+    is_settled: bool = True  # the user's index was updated too
 
 
 def commit(base: Path, paths: Sequence[str], message: str) -> Commit:
-    """Have these files, as they are now, in HEAD of the repository around `base`; one commit at most.
+    """Commit the present contents of these files to the repository around `base`, in one commit at most.
 
     Raises:
-        NotCommitted: no git, no repository, or one in the middle of a merge.
+        NotCommitted: there is neither git nor a repository, or the repository is in the middle of a merge.
     """
     repository = _Repository(base)
     repository.refuse_if_busy()
@@ -64,7 +64,7 @@ def commit(base: Path, paths: Sequence[str], message: str) -> Commit:
         repository.refuse_if_busy()
         if repository.move_head(new, before):
             return Commit(new, True, tuple(blobs), ignored, repository.bring_index_along(new, blobs))
-    raise NotCommitted("HEAD is moved by others all the time")
+    raise NotCommitted("gave up committing: other processes kept moving HEAD")
 
 
 def head_of(base: Path) -> str | None:
@@ -92,7 +92,7 @@ class _Repository:
 
     def _run(self, words: Sequence[str], stdin: bytes = b"", index: str = "") -> subprocess.CompletedProcess[bytes]:
         env = git.environment()
-        if "--" in words:  # what follows are paths, and stars in them are stars
+        if "--" in words:  # the arguments that follow are paths; a star in them is not a pattern
             env["GIT_LITERAL_PATHSPECS"] = "1"
         if index:
             env["GIT_INDEX_FILE"] = index
@@ -107,7 +107,7 @@ class _Repository:
             raise NotCommitted(f"git {words[0]} took longer than {_SECONDS:g} s") from None
 
     def _author(self) -> dict[str, str]:
-        """The author git would use; if it has none, perdure."""
+        """The author that git would use, or perdure if git knows none."""
         found: dict[str, str] = {}
         for word, key in (("NAME", "user.name"), ("EMAIL", "user.email")):
             if not self._git("config", key, check=False).strip():
@@ -135,21 +135,21 @@ class _Repository:
         return [path for path in paths if path not in ignored], tuple(path for path in paths if path in ignored)
 
     def hash(self, base: Path, paths: Sequence[str]) -> dict[str, tuple[str, str]]:
-        """By path from the top of the repository: mode and blob, which is in the object store."""
+        """Write each file to the object store; returns mode and blob by path from the top of the repository."""
         self._refuse_filtered(paths)
         found: dict[str, tuple[str, str]] = {}
         for path in paths:
             try:
                 data, mode = artifacts.read(base, path), "100755" if artifacts.is_executable(base, path) else "100644"
             except PathRefused:
-                continue  # gone since it was recorded
+                continue  # deleted since it was recorded
             blob = self._git("hash-object", "-w", "--stdin", f"--path={self._prefix}{path}", stdin=data).strip()
             found[path] = (mode, blob)
         return found
 
     def _refuse_filtered(self, paths: Sequence[str]) -> None:
-        """A filter that the repository defines is a program it names: not run, and not passed over either, as it may
-        be what encrypts the file."""
+        """Refuse files with a filter that the repository defines. The filter is a program that the repository names, so
+        it is not run. It is not skipped either, because it might encrypt the file."""
         own = git.own_filters(self._base)
         listed = "\0".join(paths).encode(errors="surrogateescape")
         if not own or not listed:
@@ -180,13 +180,13 @@ class _Repository:
         return self._git("commit-tree", tree, *parents, "-F", "-", stdin=message.encode()).strip()
 
     def move_head(self, new: str, before: str | None) -> bool:
-        """Whether HEAD (and its branch) is now at the new commit; not if another process was quicker."""
+        """Move HEAD (and its branch) to the new commit; False if another process moved HEAD first."""
         return self._run(("update-ref", "-m", "commit: perdure", "HEAD", new, before or "")).returncode == 0
 
     def bring_index_along(self, head: str, blobs: Mapping[str, tuple[str, str]]) -> bool:
-        """In the user's index, have the entries of our paths that were as before our commit as in it.
+        """In the user's index, set our paths to the new commit, except those that the user has staged.
 
-        False when others held the index all the time.
+        False when other processes kept the index locked.
         """
         for _ in range(_TRIES):
             behind = {path: entry for path, entry in blobs.items() if self._is_behind(head, path, entry)}

@@ -1,6 +1,6 @@
 """The files that a task has recorded as its own, read from its durable state without bringing it to life.
 
-Owns finding them again: where each lay, and whether the bytes there are still those that were recorded.
+Owns finding them again: it opens each at its recorded place and checks that its bytes are the recorded ones.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ _STATE = "task_state/state"  # where DurableTaskState keeps it, in the part of t
 
 
 class RecordedFile(Struct, frozen=True, kw_only=True):
-    """A file of a task as it was when it was recorded. One that an older perdure recorded has no place and no size."""
+    """A file of a task as it was when it was recorded. `place` and `size` are missing if an older perdure recorded
+    it."""
 
     path: str  # from the folder, with /
     sha256: str
@@ -37,12 +38,13 @@ class RecordedFile(Struct, frozen=True, kw_only=True):
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether it lies on another machine, as far as names of machines tell."""
+        """True when the recorded machine has another name than this one."""
         return self.host != this_process().host
 
     @classmethod
     async def all_of(cls, task: Task) -> Sequence[RecordedFile]:
-        """What this very task has recorded, in order; nothing for a state in a form of the agent's own."""
+        """The files that this task itself has recorded, in order; none when the agent's own serializer wrote the
+        state."""
         stored = await AppStorage(store_of(task)).get(f"{owner_prefix('execution', task.id)}{_STATE}")
         try:
             doc = from_stored(stored) if stored is not None else None
@@ -59,10 +61,10 @@ class RecordedFile(Struct, frozen=True, kw_only=True):
 
     @contextmanager
     def opened(self) -> Iterator[tuple[int, int]]:
-        """The descriptor of the file, at its beginning, and its size. Its bytes have been looked at: they are those.
+        """The descriptor of the file, at its beginning, and its size. Its bytes were compared with the recorded hash.
 
         Raises:
-            PathRefused: it is not there any more, is behind a link, or holds something else.
+            PathRefused: the file was deleted, is behind a link, or has other contents.
         """
         with opened(Path(self.folder), self.path) as descriptor:
             digest, size = hashlib.sha256(), 0
@@ -70,5 +72,5 @@ class RecordedFile(Struct, frozen=True, kw_only=True):
                 digest.update(block)
                 size += len(block)
             if digest.hexdigest() != self.sha256:
-                raise PathRefused(self.path, "it holds something else than what was recorded")
+                raise PathRefused(self.path, "its contents differ from those that were recorded")
             yield descriptor, size

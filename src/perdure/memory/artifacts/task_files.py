@@ -1,7 +1,8 @@
 """Files of a task, inside one folder and nowhere else.
 
-A path is walked name by name from the folder's own descriptor, and no step follows a link: the checked file is the
-opened one, whatever is put in its way meanwhile. Only plain files are accepted: a device or a pipe could hang or lie.
+A path is walked name by name from the folder's own descriptor, and no step follows a link. So the opened file is the
+one that was checked, even if another process puts a link there meanwhile. Only plain files are accepted: a device or a
+pipe could hang or lie.
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ def check_path(path: str | Path) -> tuple[str, ...]:
     """The names on the way to a file.
 
     Raises:
-        PathRefused: it is absolute, leads up or out, or has names no file of ours has.
+        PathRefused: it is absolute, leads up or out, or has a name that perdure does not use for files.
     """
     text = os.fspath(path)
     if not text:
         raise PathRefused(str(path), "it is empty")
     if any(not c.isprintable() for c in text) or "\\" in text:
-        raise PathRefused(text, "it has characters that no plain path has")
+        raise PathRefused(text, "it has characters that a plain path cannot have")
     if text.startswith("/"):
         raise PathRefused(text, "it is absolute")
     names = tuple(name for name in text.split("/") if name not in ("", "."))
@@ -72,7 +73,7 @@ def examine(base: Path, path: str | Path) -> Artifact:
 
 @contextmanager
 def opened(base: Path, path: str) -> Iterator[int]:
-    """The descriptor of the file, by the same way; it is closed in the end.
+    """The descriptor of the file, found in the same way; it is closed when the block ends.
 
     Raises:
         PathRefused: it is not there, not inside, behind a link, or not a plain file.
@@ -83,7 +84,7 @@ def opened(base: Path, path: str) -> Iterator[int]:
 
 
 def read(base: Path, path: str) -> bytes:
-    """The bytes of the file, by the same way."""
+    """The bytes of the file, found in the same way."""
     names = check_path(path)
     with _parent(base, names) as folder, _opened(folder, names) as file:
         return b"".join(iter(lambda: os.read(file, _BLOCK), b""))
@@ -122,7 +123,7 @@ def write(base: Path, path: str | Path, data: bytes) -> Artifact:
 
 
 def _fresh(folder: int, name: str) -> tuple[str, int]:
-    """A file beside the one to be replaced, for us alone, and its name.
+    """Create a private file beside the one to be replaced; returns its descriptor and its name.
 
     Its fixed name lets a new writer replace the leftover of a killed one. If another writer is using it, or it is not a
     file of ours, a unique name is used.
@@ -136,7 +137,7 @@ def _fresh(folder: int, name: str) -> tuple[str, int]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             mine, there = os.fstat(file), os.stat(usual, dir_fd=folder, follow_symlinks=False)
-            # Another link may lead anywhere; another file there means that this one has just been put in its place.
+            # A link can lead anywhere. A file that has just appeared there was put there by another writer.
             if stat.S_ISREG(mine.st_mode) and mine.st_nlink == 1 and os.path.samestat(mine, there):
                 return usual, file
             raise BlockingIOError
@@ -174,7 +175,7 @@ def _parent(base: Path, names: tuple[str, ...], *, make: bool = False) -> Iterat
 @contextmanager
 def _opened(folder: int, names: tuple[str, ...]) -> Iterator[int]:
     text = "/".join(names)
-    _refuse_other_kinds(folder, names)  # opening a device can already have an effect
+    _refuse_other_kinds(folder, names)  # opening a device can have an effect by itself
     try:
         file = os.open(names[-1], _FILE, dir_fd=folder)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The layer that tells a model where it is after an interruption: what came back, what is open, what it was at.
+"""The layer that tells a model where it is after an interruption.
 
 Reads records of other parts and stores nothing itself: uncertain effects, the last restore report, answers that were
 cut off, pauses and questions, thoughts that were set aside. The most important ones are first, so that a small budget
@@ -25,7 +25,7 @@ _LAST_WORDS = 80
 
 
 class ContinuityLayer:
-    """A layer: what the model must know because it was interrupted, in at most `budget` tokens."""
+    """A layer: the facts a model needs after an interruption, in at most `budget` tokens."""
 
     id = "continuity"
     scope: Scope = "execution"
@@ -49,7 +49,7 @@ class ContinuityLayer:
 
 
 async def told(context: LayerContext) -> list[str]:
-    """One line for each thing, the most important first; none when nothing ever interrupted the task."""
+    """One line for each fact, the most important first; none when the task was never interrupted."""
     tasks, task_id = context.tasks, context.task_id
     record = await tasks.get(task_id)
     if record is None:
@@ -74,7 +74,7 @@ async def _of_report(context: LayerContext) -> list[str]:
 
 
 async def _of_streams(context: LayerContext) -> list[str]:
-    """Partial answers: kept, and never presented as the whole."""
+    """Partial answers: stored, and never presented as complete."""
     parts = (await partial_streams(context.tasks, context.task_id))[-_MOST_OF_A_KIND:]
     return [
         _line(
@@ -115,6 +115,6 @@ async def _of_attempts(context: LayerContext, record: TaskRecord) -> list[str]:
 
 
 def _line(text: str) -> str:
-    """One line of text that stays text: it closes no tag and opens no other line."""
+    """The text on one line, so that it cannot close a tag or begin another line."""
     flat = redact(" ".join(text.replace("<", "‹").split()))
     return flat if len(flat) <= _LONGEST else f"{flat[: _LONGEST - 1]}…"

@@ -1,8 +1,8 @@
-"""The layer of a task's plan: written early, ticked off, and what is left put before the model again.
+"""The layer of a task's plan: written early, ticked off, and shown to the model again until nothing is left.
 
 The plan is kept in the store and, where there is a folder, as a `plan.md` that people and models read and edit. Boxes
-ticked and lines added in the file are taken over. Lines that vanish from it are restored: a plan does not get shorter
-because a file was cut off. An open item is not skipped without a record of it.
+ticked and lines added in the file are taken over. Lines that vanish from it are restored: a file that was cut off must
+not shorten the plan. Skipping an open item is recorded.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Item:
     text: str
     is_done: bool = False
     at: str = ""  # when it was ticked
-    note: str = ""  # why out of order, or what came of it
+    note: str = ""  # why it was ticked out of order, or its result
 
     @property
     def line(self) -> str:
@@ -55,7 +55,7 @@ def find(plan: Plan, item: int | str) -> int:
     """The place of an item, named by its number from 1, or by its text.
 
     Raises:
-        InvalidInput: there is none, or several have the text.
+        InvalidInput: no item has this number or text, or several items have the text.
     """
     if isinstance(item, int) and not isinstance(item, bool):
         if not 1 <= item <= len(plan):
@@ -68,7 +68,7 @@ def find(plan: Plan, item: int | str) -> int:
 
 
 def tick(plan: Plan, item: int | str, at: str, note: str = "", why_now: str = "") -> Plan:
-    """The plan with one item ticked; one that is ticked already stays as it is.
+    """The plan with one item ticked; an item that is already ticked is not changed.
 
     Raises:
         OutOfOrder: earlier items are open, and `why_now` gives no reason.
@@ -101,7 +101,7 @@ def take_over(plan: Plan, file: Sequence[tuple[str, bool]], at: str) -> Plan:
 
 
 def parse(text: str) -> list[tuple[str, bool]]:
-    """The boxes of a file: text, and whether it is ticked."""
+    """The boxes of a file: each text, and True if its box is ticked."""
     found = [_LINE.match(line) for line in text.splitlines()]
     return [(one[2][:MOST_LENGTH], one[1] in "xX") for one in found if one and one[2]]
 
@@ -137,7 +137,7 @@ class PlanLayer:
         self._context: LayerContext | None = None
         self._plan: Plan = ()
         self._version = 0
-        self._file = ""  # as it was read last
+        self._file = ""  # as last read
         self._turn = asyncio.Lock()
 
     @property
@@ -184,7 +184,7 @@ class PlanLayer:
         def write(plan: Plan) -> Plan:
             if plan and not revise:
                 if [item.text for item in plan[: len(texts)]] == texts:
-                    return plan  # a process that was restarted says the same again
+                    return plan  # a restarted process writes the same plan again
                 raise Conflict("the task has a plan already", kept="that plan", do="tick it off, or revise it")
             done = tuple(item for item in plan if item.is_done)
             known = {item.text for item in done}
@@ -194,10 +194,11 @@ class PlanLayer:
 
     @recorded()
     async def tick(self, item: int | str, *, note: str = "", why_now: str = "") -> None:
-        """Tick an item off, by its number or text; kept when this returns. Ticked before, nothing happens.
+        """Tick an item off, by its number or text; stored when this returns. An item that is already ticked is not
+        changed.
 
         Raises:
-            OutOfOrder: items before it are open; say `why_now` to go on all the same, and it is on record.
+            OutOfOrder: items before it are open; pass `why_now` to tick it all the same, and the reason is recorded.
         """
         assert self._context is not None
         at = iso(self._context.now())
@@ -216,10 +217,10 @@ class PlanLayer:
 
     def tools(self) -> list[Tool]:
         items = {"type": "array", "items": {"type": "string"}, "description": "The steps, in their order."}
-        revise = {"type": "boolean", "description": "Replace what is left of the plan there is.", "optional": True}
+        revise = {"type": "boolean", "description": "Replace the open items of the present plan.", "optional": True}
         item = {"type": "integer", "description": "Its number, from 1."}
-        note = {"type": "string", "description": "What came of it.", "optional": True}
-        why = {"type": "string", "description": "Why it goes before open items.", "optional": True}
+        note = {"type": "string", "description": "The result of the item.", "optional": True}
+        why = {"type": "string", "description": "Why it is done before open items.", "optional": True}
         return [
             Tool(
                 "write_plan",
@@ -251,7 +252,7 @@ class PlanLayer:
         self._plan = plan or ()
 
     async def _change(self, change: Any) -> None:
-        """Put a change on the plan as it is, also when another process has just written it."""
+        """Apply a change to the stored plan, also when another process has just written it."""
         if self._context is None:
             raise InvalidInput("this layer is not in use", do="async with app.memory(task_id, [layer]):")
         async with self._turn:
@@ -266,7 +267,7 @@ class PlanLayer:
                     await self._write_file()
                     return
                 await self._load()
-        raise Conflict("the plan is written by others all the time")
+        raise Conflict("gave up saving the plan: other processes kept changing it")
 
     async def _meet_file(self) -> None:
         """Take over the edits in the file, and write the plan to it."""

@@ -1,8 +1,8 @@
 """Procedures: ordered steps with conditions, in versions. A run keeps the version it began with.
 
-A published version never changes. A run is begun by a task with the newest version, or the named one, and keeps it
-through crashes and later publications. Conditions are data, not code: the result of an earlier step, compared with a
-value.
+A published version never changes. A task begins a run with the newest version, or the named one. The run keeps that
+version through crashes and later publications. Conditions are data, not code: the result of an earlier step, compared
+with a value.
 
     release = Procedure("release", 1, [
         ProcedureStep("test", "Run the tests"),
@@ -42,7 +42,8 @@ _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """A condition: the result of an earlier step, compared. A skipped step has no result, and meets no condition."""
+    """A condition: a comparison with the result of an earlier step. A skipped step has no result, so every condition on
+    it is false."""
 
     step: str
     is_: Comparison
@@ -81,23 +82,23 @@ class Procedure:
         for step in self.steps:
             if not step.name or step.name in before:
                 raise InvalidInput(
-                    f"the procedure {self.name!r} has two steps called {step.name!r}, or one without name"
+                    f"the procedure {self.name!r} has two steps called {step.name!r}, or a step without a name"
                 )
             if step.when is not None and (step.when.step not in before or step.when.is_ not in _COMPARE):
                 raise InvalidInput(f"the step {step.name!r} asks for {step.when.step!r}, which does not come before it")
             before.add(step.name)
         if not self.steps or self.version < 1:
-            raise InvalidInput(f"the procedure {self.name!r} needs steps, and a version from 1 on")
+            raise InvalidInput(f"the procedure {self.name!r} needs at least one step, and a version of 1 or more")
 
 
 # ── publishing ───────────────────────────────────────────────────────────────────────────────────
 
 
 async def publish(tasks: Tasks, procedure: Procedure) -> None:
-    """Make a version known to all users of this store. Publishing the same again is not an error.
+    """Make a version available to all users of this store. Publishing the same version again is not an error.
 
     Raises:
-        Conflict: this version is published already, and reads otherwise; it was not changed.
+        Conflict: this version was published with other contents; it was not changed.
     """
     plain = asdict(procedure)
     plain["steps"] = list(plain["steps"])
@@ -107,7 +108,7 @@ async def publish(tasks: Tasks, procedure: Procedure) -> None:
     found = await memories.get(store_of(tasks), key)
     if found is None or found.value != plain:
         raise Conflict(
-            f"version {procedure.version} of {procedure.name!r} is published, and reads otherwise",
+            f"version {procedure.version} of {procedure.name!r} was published with other contents",
             do=f"publish the change as version {procedure.version + 1}",
         )
 
@@ -146,7 +147,7 @@ def _key(name: str, version: int | None = None) -> str:
 
 
 def follow(state: dict[str, Any], event: dict[str, Any]) -> tuple[dict[str, Any], Sequence[Any]]:
-    """The state of a run after an event: begun, done, or left out."""
+    """The state of a run after an event: begun, done, or skipped."""
     if event["kind"] == "begun":
         return {"version": event["version"], "results": {}, "left_out": {}}, ()
     if event["kind"] == "done":
@@ -190,7 +191,7 @@ class ProcedureLayer:
         if not self._log.events:
             newest = await self._published(context, self._wanted)
             await self._log.send({"kind": "begun", "version": newest.version})
-        # If another process has begun it, the first event says under which version.
+        # If another process has begun the run, its first event names the version.
         self._procedure = await self._published(context, self._log.events[0]["version"])
 
     async def _published(self, context: LayerContext, version: int | None) -> Procedure:
@@ -218,7 +219,7 @@ class ProcedureLayer:
 
         Raises:
             OutOfOrder: another step comes first.
-            InvalidInput: there is no such step.
+            InvalidInput: the procedure does not have this step.
         """
         await self._done(step, result)
         return self.next()
@@ -241,14 +242,14 @@ class ProcedureLayer:
         assert self._context is not None
         now = self.next()
         done = ", ".join(self._log.state["results"]) or "nothing yet"
-        then = f"Next: {now.name}: {now.text}" if now is not None else "It is through."
+        then = f"Next: {now.name}: {now.text}" if now is not None else "All steps are done."
         text = redact(f"{self._name}, version {self.procedure.version}. Done: {done}. {then}").replace("<", "‹")
         short = cut(f"<procedure>\n{text}\n</procedure>", budget, self._context.count)
         return None if short is None else Block("developer", short)
 
     def tools(self) -> list[Tool]:
         step = {"type": "string", "description": "Its name."}
-        result = {"description": "What came of it; later steps may depend on it.", "optional": True}
+        result = {"description": "The result of the step; later steps can depend on it.", "optional": True}
         about = f"Note that a step of the procedure {self._name!r} is done."
         return [Tool("procedure_step_done", about, takes(step=step, result=result), self._done_by_model)]
 

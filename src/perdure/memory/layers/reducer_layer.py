@@ -1,8 +1,8 @@
 """A state folded from its events: `reduce(state, event)` gives the next state, and the effects to carry out.
 
-The log is the truth. An event is on disk when `send` returns, with a place of its own, also when several processes send
-at once; the state is computed from the log. Effects are returned to the sender of the event. Procedures are kept this
-way; for agents there is `perdure.automation.Reducer`, whose effects are a durable function's.
+The log is the truth. An event is on disk when `send` returns, at its own position in the log, also when several
+processes send at once. The state is computed from the log. Effects are returned to the sender of the event. Procedures
+are stored this way. Agents use `perdure.automation.Reducer`, whose effects are carried out by a durable function.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Sent(NamedTuple, Generic[S]):
 
 
 class ReducedState(Generic[S]):
-    """A layer: events of a task, and the state they make. `reduce` is pure: it looks at nothing else."""
+    """A layer: events of a task, and the state computed from them. `reduce` is pure: it reads nothing else."""
 
     scope: Scope = "execution"
 
@@ -69,7 +69,7 @@ class ReducedState(Generic[S]):
         """Add an event to the log; on disk when this returns.
 
         Raises:
-            NotStorable: the event is nothing that can be kept; the log is as it was.
+            NotStorable: the event cannot be stored; the log was not changed.
         """
         if self._context is None:
             raise InvalidInput("this layer is not in use", do="async with app.memory(task_id, [layer]):")
@@ -84,8 +84,8 @@ class ReducedState(Generic[S]):
                     self._events.append(event)
                     self._state, self._version = state, version or 1
                     return Sent(number + 1, state, effects)
-                await self._load()  # another process was quicker; its events come first
-        raise Conflict(f"the log {self.id!r} is written by others all the time")
+                await self._load()  # another process wrote first; its events come first
+        raise Conflict(f"gave up adding to the log {self.id!r}: other processes kept adding events")
 
     def at(self, number: int) -> S:
         """The state after the first `number` events."""

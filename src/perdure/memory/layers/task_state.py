@@ -1,8 +1,8 @@
-"""The layer of a task's durable state: what was done, which files were made, what is known.
+"""The layer of a task's durable state: the work done, the files made, the facts known.
 
 Kept in the app's store under the task's id, so that a restarted process finds it, and, with `base_dir`, as a copy on
 disk in case the store is lost. Changes are events (task_state_events.py): if another process has written meanwhile,
-ours are applied to its state, and nothing of either is lost.
+ours are applied to its state, so neither loses anything.
 
 Owns loading, keeping and committing. task_state_events.py applies events, recall.py shows the state to a model.
 """
@@ -57,7 +57,7 @@ T = TypeVar("T")
 _NAME = "state"
 _FOLDER = ".perdure-memory"
 _MOST_NAME = 50  # characters; each can be several bytes, and a file name has 255
-# Two processes that keep on writing at the same moment; each try puts ours on top of theirs.
+# How often to try while other processes write at the same moment. Each try applies our events to their state.
 _TRIES = 100
 
 
@@ -65,8 +65,8 @@ class DurableTaskState:
     """A layer: checkpoints, files and data of a task, through crashes and restarts.
 
     `base_dir` is the folder of its artifacts, and of a copy of the state. `git_commit` commits recorded
-    artifacts after each turn. `schema` judges `data`. `serializer` (serialize, deserialize; blocking or async)
-    decides what is stored. `merge` says what becomes of a child's data.
+    artifacts after each turn. `schema` validates `data`. `serializer` (serialize, deserialize; blocking or async)
+    decides what is stored. `merge` says how a child's data is taken over.
     """
 
     id = "task_state"
@@ -82,7 +82,7 @@ class DurableTaskState:
         merge: Merge = "shallow",
     ) -> None:
         if merge not in ("shallow", "namespace"):
-            raise InvalidInput(f"merge={merge!r} is no way to merge", do='"shallow" or "namespace"')
+            raise InvalidInput(f"merge={merge!r} is not a way to merge", do='"shallow" or "namespace"')
         if git_commit and base_dir is None:
             raise InvalidInput("git_commit needs a base_dir", do="say which folder the artifacts are in")
         for verb in ("serialize", "deserialize") if serializer is not None else ():
@@ -98,9 +98,9 @@ class DurableTaskState:
         self.merge: Merge = merge
         self._schema = Schema(schema) if schema is not None else None
         self._context: LayerContext | None = None
-        self._seed = EMPTY  # what a child begins with
+        self._seed = EMPTY  # the first state of a child
         self._kept, self._version = EMPTY, 0  # as stored
-        self._new: list[Event] = []  # what is not kept yet
+        self._new: list[Event] = []  # events not stored yet
         self._doc = EMPTY  # both together
         self._flying: tuple[str, int] = (
             "",
@@ -119,7 +119,7 @@ class DurableTaskState:
         self._context = context
         await self._load()
         if self._version == 0 and self._kept.given is not None:
-            await self._keep()  # data given to a child belongs to it from now on, in whatever process it continues
+            await self._keep()  # from now on the child owns the data it was given
 
     async def recall(self, budget: int) -> Block | None:
         assert self._context is not None
@@ -160,11 +160,11 @@ class DurableTaskState:
 
     @recorded()
     async def set_data(self, values: Mapping[str, Any], *, remove: Sequence[str] = ()) -> None:
-        """Set some values of `data`, and take some out; kept when this returns.
+        """Set some values of `data` and remove others; stored when this returns.
 
         Raises:
-            InvalidData: they do not fit the schema; the state is as it was.
-            InvalidInput: a key is reserved, or a value is nothing JSON knows; likewise.
+            InvalidData: they do not fit the schema; the state was not changed.
+            InvalidInput: a key is reserved, or JSON cannot represent a value; the state was not changed.
         """
         event = DataSet(plain_values(values), tuple(plain_values(dict.fromkeys(remove))))
         self._check(reduce(self._doc, event))
@@ -172,10 +172,10 @@ class DurableTaskState:
 
     @recorded(artifacts.Artifact)
     async def record_artifact(self, path: str | Path) -> artifacts.Artifact:
-        """Note a file of `base_dir` as the task's own, with its hash; kept when this returns.
+        """Record a file of `base_dir` as the task's own, with its hash; stored when this returns.
 
         Raises:
-            PathRefused: it is not inside base_dir, or not a plain file; nothing was noted.
+            PathRefused: it is not inside base_dir, or not a plain file; nothing was recorded.
         """
         base = self._base()
         found = await self._once(
@@ -186,7 +186,7 @@ class DurableTaskState:
 
     @recorded(artifacts.Artifact)
     async def write_artifact(self, path: str | Path, data: bytes | str) -> artifacts.Artifact:
-        """Write a file of `base_dir` whole, and note it.
+        """Write a whole file in `base_dir`, and record it.
 
         Raises:
             PathRefused: it would not lie inside base_dir; nothing was written.
@@ -206,15 +206,15 @@ class DurableTaskState:
 
     @recorded(bool | None)
     async def head_moved(self) -> bool | None:
-        """Whether HEAD is no longer where this task's last commit put it; None when it made none."""
+        """True when HEAD has moved since this task's last commit; None when the task has made none."""
         base, head = self.base_dir, self._doc.head
         if base is None or not head:
             return None
         return await self._once("head", lambda: in_thread(lambda: gitlog.head_of(base))) != head
 
     def tools(self) -> list[Tool]:
-        """The tools for a model: set_task_data, and record_artifact if there is a base_dir."""
-        values = {"type": "object", "description": "Names and their new values; null is a value."}
+        """The tools for a model: set_task_data, and record_artifact when the layer has a base_dir."""
+        values = {"type": "object", "description": "Names and their new values. null is stored as a value."}
         remove = {"type": "array", "items": {"type": "string"}, "description": "Names to forget.", "optional": True}
         offered = [
             Tool(
@@ -244,7 +244,7 @@ class DurableTaskState:
 
     def _base(self) -> Path:
         if self.base_dir is None:
-            raise InvalidInput("this layer has no base_dir, so it keeps no artifacts", do="give it a base_dir")
+            raise InvalidInput("this layer has no base_dir, so it cannot record files", do="give it a base_dir")
         return self.base_dir
 
     def _check(self, doc: Doc) -> None:
@@ -255,7 +255,7 @@ class DurableTaskState:
     # ── loading and keeping ─────────────────────────────────────────────────────────────────────
 
     async def _load(self) -> None:
-        """The stored state: from the store, else from disk, else none yet."""
+        """The stored state: from the store, else from the copy on disk, else a new one."""
         assert self._context is not None
         doc, self._version = await self._context.storage.load_good(_NAME, self._read, self._context.note)
         if doc is not None:
@@ -270,21 +270,21 @@ class DurableTaskState:
         return from_stored(await self._deserialize(value))
 
     def _land(self) -> None:
-        """A write that was cut off may have succeeded; then its events must not be applied again."""
+        """Forget the events of an interrupted write that did succeed, so that they are not applied again."""
         token, going = self._flying
         if token and token in self._kept.tokens:
             self._new, self._flying = self._new[going:], ("", 0)
 
     async def _take(self, *events: Event) -> None:
-        """Take events in and keep them.
+        """Apply events to the state, and store it.
 
         Raises:
-            InvalidInput: they can never be kept (too large, say), and are forgotten again.
-            PerdureError, OSError: they are not kept yet; they are taken along by the next write that succeeds.
+            InvalidInput: the store refuses them for good (too large, for example); they were dropped.
+            PerdureError, OSError: they are not stored yet; the next write that succeeds stores them too.
         """
         if self._context is None:
             raise InvalidInput("this layer is not in use", do="async with app.memory(task_id, [layer]):")
-        self._new.extend(events)  # before waiting: a call that is cut off while it waits is taken along later
+        self._new.extend(events)  # before waiting: if this call is cancelled, a later write stores its events
         self._doc = fold(self._doc, events)
         async with self._turn:
             try:
@@ -312,7 +312,7 @@ class DurableTaskState:
                 await self._once("to disk", partial(self._to_disk, value))
                 return
             await self._load()  # another process wrote first: apply ours to its state
-        raise Conflict(f"the state of {self._context.task_id!r} is written by others all the time")
+        raise Conflict(f"gave up saving the state of {self._context.task_id!r}: other processes kept changing it")
 
     async def _serialize(self, value: Any) -> Any:
         if self.serializer is None:
@@ -377,7 +377,7 @@ class DurableTaskState:
     # ── git ─────────────────────────────────────────────────────────────────────────────────────
 
     async def _commit(self) -> None:
-        """Commit recorded files in git; the next turn tries the failed ones again."""
+        """Commit recorded files in git; files that fail are tried again in the next turn."""
         context, base, doc = self._context, self._base(), self._doc
         assert context is not None
         open_files = [path for path in doc.files if doc.committed.get(path) != doc.hashes.get(path)]
@@ -415,7 +415,7 @@ async def _uid(context: LayerContext) -> str:
 
 
 async def _is_history(tasks: Tasks, task_id: str, uid: str) -> bool:
-    """Whether a state belongs to a task whose id now belongs to another."""
+    """True when the state belongs to an earlier task that had this id."""
     store = store_of(tasks)
     rows = await store.rows(TaskRow, "get_history", namespace=store.namespace, id=task_id)
     return any(row.uid == uid and not row.is_current for row in rows)

@@ -1,4 +1,4 @@
-"""The layer of a conversation: short things worth remembering for a while, each with its time to live."""
+"""The layer of a conversation: short facts to remember for a while, each with its time to live."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_ENTRIES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Remembrance:
-    """One thing, until when."""
+    """One fact, and when it expires."""
 
     key: str
     value: Any
@@ -34,9 +34,9 @@ class Remembrance:
 
 
 class ThreadMemory:
-    """A layer: what is worth knowing in this thread for a while.
+    """A layer: facts that a model remembers in this thread for a while.
 
-    `types` says what values of a kind must be (a class, dataclass, Struct…); without it anything JSON knows.
+    `types` gives the type of each kind's values (a class, dataclass, Struct…); without it, any JSON value.
     """
 
     scope: Scope = "thread"
@@ -96,10 +96,10 @@ class ThreadMemory:
 
     @recorded()
     async def remember(self, key: str, value: Any, *, kind: str = "", ttl: Duration | None = None) -> None:
-        """Remember a value for a while; kept when this returns.
+        """Remember a value for a while; stored when this returns.
 
         Raises:
-            InvalidData: it is not what values of this kind are; nothing changed.
+            InvalidData: the value does not have the type of its kind; nothing changed.
         """
         assert self._context is not None
         plain = plain_values({key: value})[key]
@@ -120,8 +120,8 @@ class ThreadMemory:
 
     def tools(self) -> list[Tool]:
         key = {"type": "string", "description": "A short name for it."}
-        value = {"description": "What to remember."}
-        about = "Remember something of this conversation for a while."
+        value = {"description": "The fact to remember."}
+        about = "Remember a fact of this conversation for a while."
         return [Tool("remember", about, takes(key=key, value=value), self._remember_by_model)]
 
     async def _remember_by_model(self, key: str, value: Any) -> dict[str, Any]:
@@ -153,7 +153,7 @@ class ThreadMemory:
                     self._entries, self._version = entries, version or 1
                     return
                 await self._load()
-        raise Conflict("the thread's memory is written by others all the time")
+        raise Conflict("gave up saving the memory of this thread: other processes kept changing it")
 
 
 async def _from_stored(value: Any) -> dict[str, dict[str, Any]]:

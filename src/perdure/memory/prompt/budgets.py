@@ -1,4 +1,4 @@
-"""The tokens of each layer: minimums first, the rest by headroom. Pure."""
+"""Share tokens between layers: minimums first, the rest by headroom. Pure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from perdure.memory.layer import Budget
 
 
 def allocate(budgets: Sequence[Budget], total: int) -> list[int]:
-    """Tokens for each, in the order given; together never more than `total`.
+    """The tokens of each layer, in the order given; their sum is at most `total`.
 
-    First everyone's minimum, in order: a layer whose minimum no longer fits gets nothing, and those after it may still
-    get theirs. The rest is shared in proportion to how much more each may have.
+    First each layer gets its minimum, in order. A layer whose minimum no longer fits gets nothing; a later, smaller one
+    still can. The rest is shared in proportion to the headroom of each.
     """
     left = max(0, total)
     given: list[int] = []

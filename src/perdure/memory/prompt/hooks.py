@@ -1,7 +1,7 @@
-"""Call a layer's hook, whatever it is, and let nothing of it reach the turn: no exception, no hanging.
+"""Call a layer's hook so that neither its exception nor its hanging reaches the turn.
 
 A blocking hook runs in a thread of its own, so that one that hangs holds up neither the loop nor the end
-of the process. Cut off, such a thread goes on by itself; what it does then is the layer's own affair.
+of the process. After a time-out the thread keeps running; its result is ignored.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ async def call(layer: Any, name: str, *args: Any, timeout: timedelta) -> Outcome
     hook = getattr(layer, name, None)
     if hook is None:
         return Outcome()
-    if is_on_record():  # whatever it asks for is there: nothing is waited for
+    if is_on_record():  # a hook that has nothing to wait for ends here
         try:
             value = hook(*args)
             return Outcome(await value if inspect.isawaitable(value) else value)
@@ -48,7 +48,7 @@ async def call(layer: Any, name: str, *args: Any, timeout: timedelta) -> Outcome
     except LeaseLost:
         raise
     except TimeoutError as late:
-        own = str(late)  # a time-out of the hook's own says something; ours is silent
+        own = str(late)  # the hook raised its own time-out, which has a message; ours has none
         return Outcome(trouble=own or f"took longer than {timeout.total_seconds():g} s")
     except PerdureError as error:
         return Outcome(trouble=error.what)

@@ -2,7 +2,7 @@
 
 Cut means: the newest checkpoints and files, long texts shortened, large values replaced by what they are, and
 `left_out` saying how much is not shown. Nothing in the state can close the tag: `<` is written as \\u003c. Secrets
-are hidden before anything is cut, so that no half of one is left.
+are hidden before the text is cut, so that not even half of one remains.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from perdure.memory.task_state_events import MOST_DEPTH, OUTCOME
 TAG = "task_state"
 _SHORTEST_TEXT = 12
 _LONGEST_SECRET = 4_000
-# How the room is shared; what one part does not need, the next may have.
+# The share of each part; the next part also gets what the one before does not need.
 _DATA, _FILES = 0.6, 0.7
 
 
 def render(state: Mapping[str, Any], budget: int, count: Callable[[str], int]) -> str | None:
-    """The block, at most `budget` tokens by this count; None when not even the smallest fits."""
+    """The block, at most `budget` tokens as `count` counts them; None when not even the smallest block fits."""
     shortest = wrap({"checkpoints": [], "files": [], "data": {}, "left_out": _left_out(state, 0, 0, 0)})
     if not _is_huge(state, budget * CHARACTERS_PER_TOKEN):
         whole = wrap(clean(state))
@@ -32,7 +32,7 @@ def render(state: Mapping[str, Any], budget: int, count: Callable[[str], int]) -
             return whole
     best = shortest if count(shortest) <= budget else None
     low, high = 1, budget * CHARACTERS_PER_TOKEN // 4
-    while low <= high:  # more room, more text: as much of it as fits
+    while low <= high:  # search for the largest text that fits
         room = (low + high) // 2
         text = wrap(shortened(state, room))
         if count(text) <= budget:
@@ -72,7 +72,7 @@ def _left_out(state: Mapping[str, Any], checkpoints: int, files: int, data: int)
 
 
 def _newest(items: Sequence[Any], room: int, shown: Callable[[Any], Any] = lambda item: item) -> list[Any]:
-    """The last of them that fit, in their order."""
+    """The newest of them that fit, in their order."""
     taken: list[Any] = []
     for given in reversed(items):
         item = shown(given)
@@ -84,9 +84,9 @@ def _newest(items: Sequence[Any], room: int, shown: Callable[[Any], Any] = lambd
 
 
 def _short_mapping(values: Mapping[str, Any], room: int, first: tuple[str, ...] = ()) -> dict[str, Any]:
-    """As many keys as fit, those in `first` before others; values share what room there is."""
+    """As many keys as fit, those in `first` before others; the values share the remaining room."""
     taken: dict[str, Any] = {}
-    fitting = islice(values, max(0, room))  # a key takes more than a character
+    fitting = islice(values, max(0, room))  # a key needs more than one character
     wanted = [key for key in first if key in values] + [key for key in fitting if key not in first]
     for place, key in enumerate(wanted):
         needs = len(key) + 4
@@ -126,7 +126,7 @@ def _length(value: Any) -> int:
 
 
 def _is_huge(value: Any, limit: int) -> bool:
-    """Whether the value is longer than `limit` characters, or deep; found out without writing all of it."""
+    """True when the value is longer than `limit` characters or deeply nested. Does not write all of it out."""
     total = 0
     stack = [(value, 0)]
     while stack:
@@ -136,7 +136,7 @@ def _is_huge(value: Any, limit: int) -> bool:
         elif isinstance(one, Mapping | Sequence):
             total += 2 + len(one)
             if total > limit or depth > MOST_DEPTH:
-                return True  # before looking at what may be millions
+                return True  # before visiting values that can be millions
             inner = one if isinstance(one, Sequence) else [item for pair in one.items() for item in pair]
             stack.extend((item, depth + 1) for item in inner)
         else:

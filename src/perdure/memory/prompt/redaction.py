@@ -1,7 +1,7 @@
 """Keep secrets out of prompts. What is stored stays as it is; what a model reads has none.
 
-Known secrets and what has the form of one are hidden wherever they stand; under a name that says so (password,
-token, api key, …) the whole text is. How they are found is in perdure/_runtime/secrets/redaction.py.
+Known secrets, and texts with the form of a secret, are hidden everywhere. Under a telling name (password, token, api
+key, …) the whole text is hidden. How they are found is in perdure/_runtime/secrets/redaction.py.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 from perdure._runtime import redact
 
 HIDDEN = "[secret]"
-# Narrower than the names that make an environment variable secret: a model must still read its sort_key.
+# Fewer names than those that make an environment variable secret: a model must still read its sort_key.
 _NAME = re.compile(r"(?i)passw|passphrase|secret|token$|credential|(api|access|private)[_-]?key|cookie|authorization")
 
 
 def clean(value: Any, name: str = "") -> Any:
-    """A JSON-like value that a model may read; `name` is its key."""
+    """The JSON-like value with its secrets hidden; `name` is its key."""
     if isinstance(value, str):
         if value and _NAME.search(name) and not value.startswith("secret://"):
             return HIDDEN

@@ -1,9 +1,9 @@
 """Run the layers of a task: load them, collect their blocks for the model, let them store what is new.
 
-Any agent loop can drive it: `prompt_blocks` before a model call, `after_turn` behind it. Blocks stand in the
-order of slots. A layer that raises, hangs or says too much is noted and left out; the others go on.
+Any agent loop can drive it: `prompt_blocks` before a model call, `after_turn` after it. Blocks are in the order of
+slots. A layer that raises, hangs or exceeds its budget is noted and left out; the others continue.
 
-Owns the order and the isolation. budgets.py shares the tokens, hooks.py calls a hook.
+Owns the order of the layers and their isolation from each other. budgets.py shares the tokens, hooks.py calls a hook.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class Memory:
         self._owners = {"execution": task_id, "thread": thread, "resource": resource, "global": ""}
         self._ready: set[str] = set()
         self._records = {layer.id: LayerRecord(f"{task_id} {layer.id}") for layer in self.layers}
-        self._lost: set[str] = set()  # layers that a replay could not bring to where they stood
+        self._lost: set[str] = set()  # layers that a replay could not restore
         for layer in self.layers:
             self._owner(layer)
 
@@ -113,31 +113,31 @@ class Memory:
             if share == 0 and budget_of(layer).min > 0:
                 self._note(layer, "budget", f"its minimum of {budget_of(layer).min} tokens does not fit any more")
         asked = [(layer, share) for layer, share in zip(layers, shares, strict=True) if share > 0]
-        if is_on_record():  # what it came to is in the journal, but a layer may take over something as it recalls
+        if is_on_record():  # the recalled text is in the journal, but a layer can change its own state in recall
             asked = [(layer, share) for layer, share in asked if has_answers(self._records[layer.id].layer)]
         found = await self._side_by_side([self._recall(layer, share) for layer, share in asked])
         return [block for blocks in found for block in blocks]
 
     async def after_turn(self, *, depth: int = 0) -> None:
-        """A turn is over: every layer keeps what is new, side by side.
+        """End a turn: every layer stores what changed, all at once.
 
         Raises:
             LeaseLost: another attempt works on the task now; stop.
         """
         if type(depth) is not int or not 0 <= depth <= MOST_DEPTH:
-            raise InvalidInput(f"the depth of a turn is a whole number from 0 on, not {depth!r}")
+            raise InvalidInput(f"the depth of a turn is a whole number of 0 or more, not {depth!r}")
         await self._recorded("after_turn", depth, partial(self._after_turn, depth))
 
     async def _after_turn(self, depth: int) -> None:
         layers, now = await self._begin(), self._now()
 
-        def turn_of(layer: Any) -> Turn:  # each has the time on its own record, beside what it writes
+        def turn_of(layer: Any) -> Turn:  # the time-out is for each layer; each records it beside its own values
             return Turn(depth, self._records[layer.id].draw("turn", lambda: now))
 
         await self._each(layers, "store", turn_of, within="store")
 
     async def complete(self, outcome: Outcome) -> None:
-        """The task has ended, as the agent sees it; its status is not touched."""
+        """Tell the layers that the agent regards the task as ended; the task's status does not change."""
         if outcome not in OUTCOMES:
             raise InvalidInput(f"{outcome!r} is not an outcome", do=f"one of {', '.join(OUTCOMES)}")
         await self._recorded("complete", outcome, partial(self._complete, outcome))
@@ -148,7 +148,7 @@ class Memory:
     # ── children ────────────────────────────────────────────────────────────────────────────────
 
     async def spawn(self, child_task_id: str) -> Memory:
-        """The memory of a child, beginning with a copy of this one; if it has begun, in its present state."""
+        """The memory of a child. A new child begins with a copy of this memory; one that exists keeps its own state."""
         return await self._recorded("spawn", child_task_id, partial(self._spawn, child_task_id), gives_its_own=True)
 
     async def _spawn(self, child_task_id: str) -> Memory:
@@ -169,9 +169,10 @@ class Memory:
         return child
 
     async def returned(self, child: Memory) -> None:
-        """A child has ended: each layer takes over what the child's layer of the same id has. Said twice, done once."""
+        """End a child: each layer takes over the values of the child's layer with the same id. A second call changes
+        nothing."""
         if child.task_id == self.task_id:
-            raise InvalidInput(f"{self.task_id!r} cannot be its own child", do="give what spawn() gave")
+            raise InvalidInput(f"{self.task_id!r} cannot be its own child", do="pass the memory that spawn() returned")
         await self._recorded("returned", child.task_id, partial(self._returned, child))
 
     async def _returned(self, child: Memory) -> None:
@@ -186,10 +187,10 @@ class Memory:
         return [tool.describe() for tool in self._tools()]
 
     async def call_tool(self, name: str, arguments: Mapping[str, Any]) -> Any:
-        """Do what the model asked for; kept when this returns.
+        """Carry out the model's call of a tool; its change is stored when this returns.
 
         Raises:
-            InvalidInput: it cannot be done; the message is fit for the model to read.
+            InvalidInput: the call cannot be carried out; the message is written for the model.
         """
         return await self._recorded("call_tool", (name, arguments), partial(self._call_tool, name, arguments), Any)
 
@@ -218,21 +219,21 @@ class Memory:
         )
 
     def _lose(self, records: set[str]) -> None:
-        """Layers did something else in a replay than before: their values are loaded anew after the replay."""
+        """Mark layers that did something else in a replay than before; their values are loaded anew after it."""
         lost = {one.id for one in self.layers if self._records[one.id].layer in records}
         self._lost |= lost
         self._ready -= lost
 
     async def _side_by_side(self, calls: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-        if is_on_record():  # no wait here, so that no other part of the function runs in between
+        if is_on_record():  # without an await, so that no other part of the function runs in between
             return [await call for call in calls]
         return await asyncio.gather(*calls)
 
     # ── one layer ───────────────────────────────────────────────────────────────────────────────
 
     async def _begin(self) -> list[Any]:
-        """Load the layers that are not loaded yet; returns them. One that cannot be loaded is left alone, so that it
-        does not overwrite data it has not seen."""
+        """Load the layers that are not loaded yet, and return those that are now. A layer that cannot be loaded is not
+        used, so that it does not overwrite data it has not read."""
         ready = self._ready
         waiting = [one for one in self.layers if self._records[one.id].has_to_load(is_loaded=one.id in ready)]
         ready -= {layer.id for layer in waiting}
@@ -265,7 +266,7 @@ class Memory:
         owner = own if own is not None else self._owners[layer.scope]
         if owner is None:
             raise InvalidInput(
-                f"the layer {layer.id!r} keeps the memory of a {layer.scope}, and none is named",
+                f"the layer {layer.id!r} keeps the memory of a {layer.scope}, but app.memory was not told which",
                 do=f"give {layer.scope}= to app.memory",
             )
         return self.task_id if layer.scope == "execution" else str(owner)
@@ -296,8 +297,8 @@ class Memory:
     async def _each(
         self, layers: Iterable[Any], name: str, given: Callable[[Any], Any] | None = None, *, within: str
     ) -> None:
-        """Call a hook of all layers side by side, and wait for all of them, also when one says to stop. `given` says
-        what a layer's hook is given, if anything."""
+        """Call a hook of all layers at once, and wait for all of them, also when one says to stop. `given` returns the
+        argument for a layer's hook."""
         calls = [
             self._call(layer, name, *(() if given is None else (given(layer),)), within=within)
             for layer in layers
@@ -319,7 +320,7 @@ class Memory:
 
     def _note(self, layer: Any, hook: str, what: str) -> None:
         self.notes.append(Note(layer.id, hook, what, self._now()))
-        if is_on_record():  # it was said the first time
+        if is_on_record():  # logged the first time already
             return
         log.warning("memory of %s, layer %s%s: %s", self.task_id, layer.id, f", {hook}" if hook else "", what)
 

@@ -1,4 +1,4 @@
-"""Tools a model is given to write into its own memory, described so that any model API takes them.
+"""Tools by which a model writes to its own memory, described in a form that every model API accepts.
 
 A layer offers tools by a method `tools()`; the runner collects them and `call` finds the right one.
 """
@@ -31,7 +31,8 @@ class Tool:
     act: Callable[..., Awaitable[Any]]
 
     def describe(self) -> dict[str, Any]:
-        """As most model APIs take it: {name, description, parameters}; some call the last one input_schema."""
+        """In the form that most model APIs accept: {name, description, parameters}; some call the last one
+        input_schema."""
         return {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
 
 
@@ -47,10 +48,10 @@ def _without(shape: Mapping[str, Any], word: str) -> dict[str, Any]:
 
 
 async def call(tools: Sequence[Tool], name: str, arguments: Mapping[str, Any]) -> Any:
-    """Do what the model asked for.
+    """Carry out the model's call of a tool.
 
     Raises:
-        InvalidInput: there is no such tool, or it does not take these arguments; nothing was done.
+        InvalidInput: the tool does not exist, or does not take these arguments; nothing was done.
     """
     tool = next((one for one in tools if one.name == name), None)
     if tool is None:
@@ -81,7 +82,8 @@ def _check(what: str, value: Any, shape: Mapping[str, Any]) -> None:
 
 
 def with_own_names(offered: Iterable[tuple[str, Tool]]) -> list[Tool]:
-    """The tools of several layers, given as (layer id, tool); a name that is taken gets the layer's id behind it."""
+    """The tools of several layers, given as (layer id, tool); when a name is taken, the layer's id is appended to
+    it."""
     found: dict[str, Tool] = {}
     for layer_id, tool in offered:
         own = f"{tool.name}_{re.sub(r'[^A-Za-z0-9]+', '_', layer_id)}" if tool.name in found else tool.name

@@ -1,4 +1,4 @@
-"""Where layers store their values."""
+"""Storage for the values of layers."""
 
 from perdure._ground.lazy_door import lazy_door
 

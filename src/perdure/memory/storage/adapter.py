@@ -1,7 +1,7 @@
-"""Where layers store their values: the adapter's four verbs, and one layer's own part of it.
+"""Storage for the values of layers: the adapter's four verbs, and the part of it that one layer can reach.
 
-Adapters are for layers only: they know no lease and cannot fence. The one on the app's own store
-(app_storage.py) can, and also answers `load` and `swap`, by which two processes do not overwrite each other.
+Adapters are for layers only: they do not know leases, so they cannot fence a write. The one on the app's own store
+(app_storage.py) can. It also has `load` and `swap`, which keep two processes from overwriting each other.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from perdure._ground.encoding.key_parts import quoted, unquoted
 from perdure.errors import Conflict, InvalidInput, RecordDamaged
 
 T = TypeVar("T")
-# Another process can replace it at the moment it is found damaged, again and again.
+# Another process can replace a damaged value at the moment it is found, several times in a row.
 _TRIES = 100
 
 
@@ -48,12 +48,12 @@ async def get_many(adapter: StorageAdapter, keys: Iterable[str]) -> dict[str, An
 
 
 def owner_prefix(scope: str, owner: str) -> str:
-    """The prefix of one owner's keys; no owner's prefix begins another's."""
+    """The prefix of one owner's keys; one owner's prefix is never the beginning of another's."""
     return f"{scope}/{quoted(owner)}/"
 
 
 def task_of(key: str) -> str:
-    """The task whose execution scope a key lies in; empty if none."""
+    """The task whose execution scope holds the key; empty if the key is in another scope."""
     scope, _, rest = key.partition("/")
     owner, slash, _ = rest.partition("/")
     if scope != "execution" or not slash:
@@ -96,7 +96,7 @@ class ScopedStorage:
         return {key.removeprefix(self._prefix): value for key, value in found.items()}
 
     async def load(self, name: str) -> Loaded | None:
-        """The value with the version to give to `swap`; the version is None where there are none."""
+        """The value with the version to pass to `swap`; the version is None when the adapter keeps none."""
         found = await self._record.answer("load", partial(self._load, self._key(name)))
         return None if found is None else Loaded(*found)
 
@@ -109,9 +109,10 @@ class ScopedStorage:
         return loaded
 
     async def swap(self, name: str, value: Any, seen: int | None, *, expires_at: int | None = None) -> int | None:
-        """Keep the value if it is still the version `seen` (0: nothing yet); the new version, or None.
+        """Store the value if the stored version is still `seen` (0: nothing stored yet). Returns the new version, or
+        None.
 
-        An adapter without versions takes every value, and answers 0.
+        An adapter without versions stores every value and returns 0.
         """
         return await self._write(self._key(name), value, seen, expires_at)
 
@@ -131,7 +132,7 @@ class ScopedStorage:
                 await adapter.set(key, value)
                 return 0
             version: int | None = await swap(key, value, seen, expires_at=expires_at)
-            if version is None and is_doubtful:  # an attempt that died may have stored it
+            if version is None and is_doubtful:  # an attempt that died might have stored it
                 found = await self._load(key)
                 if found is not None and codec.encode(found.value) == codec.encode(value):
                     version = found.version
@@ -142,10 +143,10 @@ class ScopedStorage:
     async def load_good(
         self, name: str, read: Callable[[Any], Awaitable[T]], note: Callable[[str], None]
     ) -> tuple[T | None, int]:
-        """The result of `read` on the value, with the version to give to `swap`; None without a value.
+        """The result of `read` on the value, with the version to pass to `swap`; None without a value.
 
         A value that is damaged, as `read` or the storage say by RecordDamaged, is set aside under `<name>.damaged` and
-        noted, and counts as nothing kept: the next `swap` may take its place.
+        noted, and counts as missing: the next `swap` can replace it.
         """
         for _ in range(_TRIES):
             loaded = None
@@ -155,9 +156,9 @@ class ScopedStorage:
             except RecordDamaged as error:
                 version = await self._set_aside(name, loaded)
                 if version is not None:
-                    note(f"{error.what}. It is set aside, and what is kept elsewhere is used, if there is something")
+                    note(f"{error.what}. It is set aside; a copy stored elsewhere is used, if there is one")
                     return None, version
-        raise Conflict(f"{name!r} of a layer is written by others all the time")
+        raise Conflict(f"gave up saving layer key {name!r}: other processes kept changing it")
 
     async def _set_aside(self, name: str, loaded: Loaded | None) -> int | None:
         """The version of the value that was set aside; None if it is no longer damaged.

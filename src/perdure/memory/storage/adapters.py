@@ -1,6 +1,6 @@
 """Two adapters without a database: in memory, for development, and files that are replaced whole.
 
-The ones on SQLite and PostgreSQL are in app_storage.py; third parties' are tested by kit.py.
+The adapters on SQLite and PostgreSQL are in app_storage.py. kit.py tests those of third parties.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from perdure.errors import RecordDamaged
 from perdure.memory.storage.adapter import Loaded
 
 _SUFFIX = ".mem"
-# Names of files have at most 255 bytes, and some file systems count them after escaping once more.
+# File names have at most 255 bytes, and some file systems count them after escaping them again.
 _MOST_NAME = 180
 _KIND = "memory file"
 _LENGTH = 4  # bytes of the length of the key
 
 
 class InMemoryStorage:
-    """Values in this object, for development and tests: gone with the process."""
+    """Values in this object, for development and tests; lost when the process ends."""
 
     def __init__(self) -> None:
         self._values: dict[str, tuple[int, bytes]] = {}
@@ -53,7 +53,7 @@ class InMemoryStorage:
         return None if found is None else Loaded(codec.decode(found[1]), found[0])
 
     async def swap(self, key: str, value: Any, seen: int | None, *, expires_at: int | None = None) -> int | None:
-        data = codec.encode(value)  # kept as bytes: what the caller changes afterwards does not reach in here
+        data = codec.encode(value)  # stored as bytes, so that later changes of the caller's object do not change it
         version = self._values.get(memories.check_key(key), (0, b""))[0]
         if seen is not None and seen != version:
             return None
@@ -72,7 +72,7 @@ class FileStorage:
         self._ring = KeyRing.load(key)
         self._mutex = threading.Lock()
         self._numbers = itertools.count(1)
-        self._newest: dict[str, int] = {}  # by key: the number of the write that is in, of this process's
+        self._newest: dict[str, int] = {}  # by key: the number of the last write of this process that was carried out
 
     async def get(self, key: str) -> Any | None:
         path = self._path(memories.check_key(key))
@@ -92,7 +92,7 @@ class FileStorage:
         return await Call(lambda: sorted(key for key in self._keys() if key.startswith(prefix)))
 
     async def set_aside(self, key: str, aside: str) -> int | None:
-        """Keep a damaged file as it is, for a person to look at, under a name that is not a key's."""
+        """Keep a damaged file as it is, for a person to inspect, under a name that cannot be a key."""
         path = self._path(memories.check_key(key))
         await Call(lambda: path.replace(path.with_suffix(f".damaged-{new_uid(0)}")) if path.exists() else None)
         return 0
@@ -116,7 +116,7 @@ class FileStorage:
         return codec.decode(envelope.unseal(sealed, kind=_KIND, bound_to=key, ring=self._ring))
 
     def _write(self, path: Path, key: str, data: bytes | None, number: int) -> None:
-        """One at a time; a write whose caller gave up does not undo a later one."""
+        """Write one value at a time; a write whose caller gave up does not overwrite a later one."""
         with self._mutex:
             if self._newest.get(key, 0) > number:
                 return
@@ -133,13 +133,13 @@ class FileStorage:
             name = path.name.removesuffix(_SUFFIX)
             if "~" not in name:
                 found.append(_unescape(name))
-            else:  # too long for a name, which is a digest then
+            else:  # too long for a file name, so the name is a digest
                 found.append(_take_apart(path, path.read_bytes())[0])
         return found
 
 
 def _take_apart(path: Path, data: bytes) -> tuple[str, bytes]:
-    """The key, which precedes the sealed value in clear, and that value."""
+    """The key, which stands in clear before the sealed value, and that value."""
     end = _LENGTH + int.from_bytes(data[:_LENGTH])
     try:
         return data[_LENGTH:end].decode(), data[end:]

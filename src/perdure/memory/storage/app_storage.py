@@ -1,6 +1,6 @@
 """The adapter on a perdure store: SQLite or PostgreSQL, sealed like everything else in it.
 
-`app.memory` uses it on the app's own store. What it keeps there, `app.storage` (key_values.py) sees too.
+`app.memory` uses it on the app's own store. `app.storage` (key_values.py) sees the same values.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class AppStorage(Storage):
         await self._put(key, value, None, None)
 
     async def swap(self, key: str, value: Any, seen: int | None, *, expires_at: int | None = None) -> int | None:
-        """As `put`, for layers: None when the value is not the version `seen` any more."""
+        """As `put`, for layers: None when the stored version is no longer `seen`."""
         return await self._put(key, value, seen, expires_at)
 
     @property
     def committer(self) -> object:
-        """By which one store is told from another."""
+        """The committer of the store, by which one store is told from another."""
         return self._store.committer
 
     def put_params(self, key: str, value: Any, seen: int | None, expires_at: int | None) -> dict[str, Any]:
@@ -37,7 +37,7 @@ class AppStorage(Storage):
         return memories.put_params(self._store, key, value, owner=owner, seen=seen, expires_at=expires_at)
 
     async def set_aside(self, key: str, aside: str) -> int | None:
-        """Keep the bytes of a value that is damaged under another key; the version to swap it for."""
+        """Keep the bytes of a damaged value under another key; returns the version to pass to `swap`."""
         found = await memories.damaged(self._store, key)
         if found is None:
             return None

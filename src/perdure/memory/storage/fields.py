@@ -1,9 +1,9 @@
-"""Which fields of a state are kept, which are made again, which are left out.
+"""A policy for each field of a state: stored, computed again, or left out.
 
 class State(TypedDict):
-    files: list[str]                                   # kept
-    index: Annotated[dict, recompute(build_index)]     # made again from what is kept
-    socket: Annotated[Any, EXCLUDE]                    # never stored, and not there after a restore
+    files: list[str]                                   # stored
+    index: Annotated[dict, recompute(build_index)]     # computed again from the stored fields
+    socket: Annotated[Any, EXCLUDE]                    # never stored, and missing after a restore
 
 fields = Fields.of(State)
 await task.checkpoint(fields.stored(state))
@@ -22,7 +22,7 @@ from perdure.errors import InvalidInput, NotResumable
 
 @dataclass(frozen=True, slots=True)
 class Recompute:
-    """Made again by `make(state)`, from the fields that are kept and those made before it; blocking or async."""
+    """Computed again by `make(state)`, from the stored fields and those computed before it; blocking or async."""
 
     make: Callable[[dict[str, Any]], Any]
 
@@ -41,7 +41,7 @@ def recompute(make: Callable[[dict[str, Any]], Any]) -> Recompute:
 
 
 class Fields:
-    """A policy for each field by name; a field without one is kept."""
+    """A policy for each field by name; a field without one is stored."""
 
     def __init__(self, *, required: frozenset[str] = frozenset(), **policies: Policy) -> None:
         for name, policy in policies.items():
@@ -65,7 +65,7 @@ class Fields:
         return cls(required=frozenset(required & kept), **policies)
 
     def stored(self, state: Mapping[str, Any]) -> dict[str, Any]:
-        """The stored part of a state.
+        """The part of a state that is stored.
 
         Raises:
             NotResumable: a required field is missing, so the work could not be resumed.
@@ -77,7 +77,7 @@ class Fields:
         """The state again: the stored fields, and those computed from them, in the order of declaration.
 
         Raises:
-            NotResumable: a field that has to be there is missing.
+            NotResumable: a required field is missing.
         """
         self._check(stored)
         state = dict(stored)

@@ -1,7 +1,7 @@
 """`app.storage`: values by key in a store, with versions and expiry, for sessions, caches and adapters.
 
 A write for a task is fenced: while this process works on the task, it carries the lease's epoch, and a process that has
-lost the lease writes nothing. Layers of memory use the same values by app_storage.py.
+lost the lease writes nothing. Layers of memory reach the same values through app_storage.py.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from perdure.memory.storage.adapter import Loaded, task_of
 
 
 class Put(NamedTuple):
-    """Keep a value, as `app.storage.put` does."""
+    """Store a value, as `app.storage.put` does."""
 
     key: str
     value: Any
@@ -28,7 +28,7 @@ class Put(NamedTuple):
 
 
 class Delete(NamedTuple):
-    """Keep nothing under a key any more, as `app.storage.delete` does."""
+    """Delete the value of a key, as `app.storage.delete` does."""
 
     key: str
     seen: int | None = None
@@ -38,16 +38,16 @@ class Storage:
     """Values by key in a store: JSON-like or bytes, sealed when the store has a key, durable when a call returns.
 
     A key is any text of at most 1,024 bytes. A value has a version, which rises by one with each write: give it back
-    as `seen`, and a write is refused when another process was first (`seen=0`: there must be no value yet).
+    as `seen`, and the write is refused when another process wrote first (`seen=0`: there must not be a value yet).
 
-    A key `execution/<task>/…` belongs to that task (`owner_prefix` writes its beginning). Its value goes when the task
-    is deleted. While this process holds the task's lease, a write carries the lease, and a process that has lost it
-    writes nothing. Inside a durable function, read and write in a step: nothing here is recorded by itself.
+    A key `execution/<task>/…` belongs to that task (`owner_prefix` writes its beginning). Its value is deleted with the
+    task. While this process holds the task's lease, a write carries the lease, and a process that has lost it writes
+    nothing. Inside a durable function, read and write in a step: nothing here is recorded by itself.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._fences: dict[str, Fence] = {}  # by task id: the last lease this process was seen to have
+        self._fences: dict[str, Fence] = {}  # by task id: the last lease that this process was seen to hold
 
     async def get(self, key: str) -> Any | None:
         found = await memories.get(self._store, key)
@@ -58,11 +58,11 @@ class Storage:
         return {found.key: found.value for found in await memories.get_many(self._store, keys)}
 
     async def put(self, key: str, value: Any, *, seen: int | None = None, expires: Duration | None = None) -> int:
-        """Store a value, for ever or until `expires`; returns its version.
+        """Store a value, for good or until `expires`; returns its version.
 
         Raises:
-            Conflict: the value is not the version `seen` any more; nothing was written.
-            LeaseLost: the key is a task's, and another attempt has taken that over; nothing was written.
+            Conflict: the stored version is no longer `seen`; nothing was written.
+            LeaseLost: the key is a task's, and another attempt has taken the task over; nothing was written.
         """
         version = await self._put(key, value, _checked(seen), self._end_of(expires))
         if version is None:
@@ -70,24 +70,24 @@ class Storage:
         return version
 
     async def write(self, changes: Sequence[Put | Delete]) -> Sequence[int]:
-        """Make all of these changes, or none. The version of each value, 0 for a key that is deleted.
+        """Make all of these changes, or none. Returns the version of each value, 0 for a deleted key.
 
-        Each key can occur once, and all keys that belong to a task belong to the same one.
+        Each key can occur once. All keys that belong to a task must belong to the same task.
 
         Raises:
-            Conflict: one of the values is not the version `seen` any more; nothing was written.
-            LeaseLost: the keys are a task's, and another attempt has taken that over; nothing was written.
+            Conflict: one of the stored versions is no longer `seen`; nothing was written.
+            LeaseLost: the keys are a task's, and another attempt has taken the task over; nothing was written.
         """
         made = [self._change(change) for change in changes]
         if not made:
             return []
         if len({change.key for change in made}) < len(made):
-            raise InvalidInput("a key is in one write twice", do="give each key its last value only")
+            raise InvalidInput("a key is in one write twice", do="name each key once, with its last value")
         owners = {change.owner for change in made} - {""}
         if len(owners) > 1:
             raise InvalidInput(
                 f"one write is for keys of several tasks: {', '.join(sorted(owners))}",
-                do="write for each task by itself",
+                do="make one write for each task",
             )
         fence = await self._fence(owners.pop()) if owners else None
         versions = await memories.write(self._store, made, fence=fence)
@@ -100,19 +100,19 @@ class Storage:
     ) -> Sequence[Stored]:
         """The values whose keys begin with the prefix, with their keys and versions, in the order of the keys.
 
-        One query reads them. `after` is the key to continue behind: the last one of the page before. `reverse` begins
-        with the greatest key. Without a limit it gives all of them.
+        One query reads them. `after` is the last key of the page before.  `reverse` begins with the greatest key.
+        Without a limit it returns all of them.
         """
         if limit is not None and limit < 1:
-            raise InvalidInput(f"limit is {limit!r}", do="give how many values at most, from 1 on")
+            raise InvalidInput(f"limit is {limit!r}", do="pass a limit of 1 or more")
         return await memories.scan(self._store, prefix, after=after, limit=limit, reverse=reverse)
 
     async def delete(self, key: str, *, seen: int | None = None) -> bool:
-        """Keep nothing under a key any more; whether there was something.
+        """Delete the value of a key; returns True if there was one.
 
         Raises:
-            Conflict: the value is not the version `seen` any more; nothing was written.
-            LeaseLost: the key is a task's, and another attempt has taken that over; nothing was written.
+            Conflict: the stored version is no longer `seen`; nothing was written.
+            LeaseLost: the key is a task's, and another attempt has taken the task over; nothing was written.
         """
         change = self._change(Delete(key, seen))
         fence = await self._fence(change.owner) if change.owner else None
@@ -136,10 +136,11 @@ class Storage:
         return await memories.put(self._store, key, value, owner=owner, seen=seen, expires_at=expires_at, fence=fence)
 
     async def _fence(self, task_id: str) -> Fence | None:
-        """The fence of this process's attempt at the task; None when it makes none, or has ended it itself.
+        """The fence of this process's attempt at the task; None when this process is not working on the task, or has
+        ended its attempt.
 
         Raises:
-            LeaseLost: it made one, and lost its lease.
+            LeaseLost: this process worked on the task and lost its lease.
         """
         former = self._fences.get(task_id)
         fence = await memories.fence_of(self._store, task_id, former)
