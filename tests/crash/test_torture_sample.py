@@ -101,6 +101,20 @@ def test_minutes_are_shared_among_the_parts_and_a_report_says_what_was_tried(tmp
     assert "$ python -m tests.torture --part 'first part' --seeds 1-1" in page.read_text()
 
 
+def test_the_minutes_of_mutants_are_not_taken_from_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds, ran = 0.0, []
+
+    def run(seed: int) -> None:
+        nonlocal seconds
+        seconds += 60
+        ran.append(seed)
+
+    monkeypatch.setattr(torture.time, "monotonic", lambda: seconds)
+    parts = {"mutants": torture.Part(run, range(5), ("the fence",)), "drawn": torture.Part(run, range(9))}
+    assert torture.main(["--minutes", "3"], parts) == 0
+    assert ran == [*range(5), *range(4)]
+
+
 def test_the_report_names_the_mutants_that_were_caught_and_those_that_survived(tmp_path: Path) -> None:
     def run(seed: int) -> None:
         assert seed != 1, "no test fails"

@@ -133,7 +133,7 @@ def main(arguments: Sequence[str], parts: Mapping[str, Part] = PARTS) -> int:
     options = _options(arguments, parts)
     finished = Finished(options.resume)
     report = Report(" ".join(arguments))
-    # The mutants first: what they take is not shared by the others.
+    # The mutants first. What they take is not taken from the minutes of the others.
     chosen = sorted(options.part or list(parts), key=lambda name: not parts[name].mutants)
     seconds_left = None if options.minutes is None else options.minutes * 60
     for number, name in enumerate(chosen):
@@ -145,7 +145,7 @@ def main(arguments: Sequence[str], parts: Mapping[str, Part] = PARTS) -> int:
         # What one part leaves of its share, the parts after it get.
         share = None if seconds_left is None or mutants else max(seconds_left, 0.0) / (len(chosen) - number)
         _torture(part, run, finished.without(name, _shard(options.seeds or seeds, options.shard)), finished, share)
-        if seconds_left is not None:
+        if seconds_left is not None and not mutants:
             seconds_left -= part.minutes * 60
         if options.report is not None:
             report.write(options.report)
@@ -239,7 +239,7 @@ def _options(arguments: Sequence[str], parts: Mapping[str, Part]) -> argparse.Na
     parser.add_argument("--shard", type=_part_of, metavar="I/N", default=(1, 1), help="every Nth seed, from the Ith on")
     parser.add_argument("--resume", type=Path, metavar="PATH", help="a file of finished seeds, read and added to")
     parser.add_argument(
-        "--minutes", type=float, metavar="N", help="share N minutes among the parts (default: no limit)"
+        "--minutes", type=float, metavar="N", help="share N minutes among the parts that draw seeds (default: no limit)"
     )
     parser.add_argument("--report", type=Path, metavar="PATH", help="write a page of Markdown that says what was tried")
     return parser.parse_args(arguments)
