@@ -1,9 +1,13 @@
-"""Run every part of the tests, in order, and say what was proved.
+"""Run every part of the tests and say what was proved.
 
-    python tools/run_tests.py                 all parts; stops at the first that fails
+    python tools/run_tests.py                 all parts; starts none after one that failed
     python tools/run_tests.py unit store      some of them
     python tools/run_tests.py --keep-going    all, whatever fails
     python tools/run_tests.py --write-docs    also writes docs/requirements.md, after a whole run
+
+Two parts run side by side, so that one computes while the other waits. Each prints what pytest said when it is done.
+A few failures of a part are tried again in the end, each alone, on a machine that does nothing else. A test that passes
+then is unsteady: it fails nothing, and is listed with what it said when it failed.
 
 Prints minutes per part, what was skipped and why, which requirements have a passing test, and last
 `N passed, N failed, N skipped`. With CI set, a skip whose reason is not in ALLOWED_SKIPS fails the run.
@@ -20,10 +24,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import IO
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -69,8 +75,10 @@ WORKERS = "2"
 NO_TESTS_COLLECTED = 5
 TOOK_TOO_LONG = 124
 PART_LIMIT = 15 * 60.0  # seconds; the longest part takes four minutes on two idle cores
-# More failures than this in one part are no accident of timing, and are not tried again.
+LANES = 2  # parts that run side by side
+# A part with more failures than this fails at once: they are no accident of timing, and are not tried again.
 MOST_UNSTEADY = 4
+TRIES_ALONE = 2  # how often a test that failed is tried again
 
 # Reasons for which a test may be skipped in CI, each as it is printed.
 ALLOWED_SKIPS: frozenset[str] = frozenset(
@@ -91,10 +99,14 @@ class Part:
     minutes: float = 0.0
     failed: bool = False
     results: dict[str, results.Result] = field(default_factory=dict)
-    unsteady: list[str] = field(default_factory=list)  # failed, and passed when they were run again alone
+    unsteady: dict[str, list[str]] = field(default_factory=dict)  # what each said before it passed
 
     def count(self, outcome: str) -> int:
         return sum(result["outcome"] == outcome for result in self.results.values())
+
+    @property
+    def failures(self) -> list[str]:
+        return [name for name, result in self.results.items() if result["outcome"] == "failed"]
 
     @property
     def skips(self) -> Iterator[tuple[str, str]]:
@@ -105,21 +117,32 @@ def main() -> int:
     options = _options()
     chosen = options.parts or ["lint", *(name for name in FOLDERS if (ROOT / "tests" / name).is_dir())]
     postgres.own_the_run()
-    parts: list[Part] = []
-    with ThreadPoolExecutor(max_workers=1) as beside:
-        # Most tests wait for a disk or a process: mypy, which is one thread that computes, runs beside them.
-        lint = beside.submit(_lint) if "lint" in chosen else None
-        try:
-            for name in (name for name in chosen if name != "lint"):
-                parts.append(_run(name))
-                if not options.keep_going and (parts[-1].failed or _has_failed(lint)):
-                    break
-        finally:
-            postgres.stop_server()
-        if lint is not None:
-            parts.insert(0, lint.result())
+    began = time.monotonic()
+    try:
+        parts = _run_parts(chosen, keep_going=options.keep_going)
+        for part in parts:
+            _try_again(part)
+    finally:
+        postgres.stop_server()
     is_whole = not options.parts and len(parts) == len(chosen)
-    return _tell(parts, is_whole=is_whole, write_docs=options.write_docs)
+    minutes = (time.monotonic() - began) / 60
+    return _tell(parts, minutes, is_whole=is_whole, write_docs=options.write_docs)
+
+
+def _run_parts(chosen: Sequence[str], *, keep_going: bool) -> list[Part]:
+    """The parts that were run, in the order of their names."""
+    waiting = deque(chosen)
+    done: list[Part] = []
+
+    def take_turns() -> None:
+        while waiting and (keep_going or not any(part.failed for part in done)):
+            with contextlib.suppress(IndexError):  # the other lane took the last one
+                done.append(_run(waiting.popleft()))
+
+    with ThreadPoolExecutor(max_workers=LANES) as lanes:
+        for lane in [lanes.submit(take_turns) for _ in range(LANES)]:
+            lane.result()
+    return sorted(done, key=lambda part: chosen.index(part.name))
 
 
 def _options() -> argparse.Namespace:
@@ -144,64 +167,59 @@ def _folders_no_part_runs() -> list[str]:
 
 
 def _run(name: str) -> Part:
-    print(f"── {name} ".ljust(100, "─"), flush=True)
+    print(f"begins: {name}", flush=True)
     began = time.monotonic()
-    part = _pytest(name)
-    part.minutes = (time.monotonic() - began) / 60
+    part = Part(name)
+    with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
+        if name == "lint":
+            _lint(part, said)
+        else:
+            _test(part, said)
+        part.minutes = (time.monotonic() - began) / 60
+        said.seek(0)
+        print(f"── {name} ".ljust(100, "─"), said.read(), sep="\n", flush=True)
     return part
 
 
-def _has_failed(lint: Future[Part] | None) -> bool:
-    return lint is not None and lint.done() and lint.result().failed
-
-
-def _lint() -> Part:
-    part = Part("lint")
-    began = time.monotonic()
+def _lint(part: Part, said: IO[str]) -> None:
     for tool, arguments in LINTS.items():
         command = [sys.executable, *arguments]
         ran = subprocess.run(
             command, check=False, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         word = {0: "ok", CANNOT_CHECK: "left out"}.get(ran.returncode, "FAILED")
-        print(f"lint: {tool}: {word}", flush=True)
+        print(f"lint: {tool}: {word}", file=said)
         if ran.returncode != 0:
-            print(ran.stdout, flush=True)
+            print(ran.stdout, file=said)
             part.failed |= ran.returncode != CANNOT_CHECK
-    part.minutes = (time.monotonic() - began) / 60
-    return part
 
 
-def _pytest(name: str) -> Part:
-    if name == "browser":
-        subprocess.run(["sh", str(ROOT / "tools" / "install_chromium.sh")], check=False)
-    part = Part(name)
-    code, part.results = _run_pytest("-n", WORKERS, f"tests/{name}")
-    part.failed = code not in (0, NO_TESTS_COLLECTED)
-    if part.failed and not part.count("failed"):
+def _test(part: Part, said: IO[str]) -> None:
+    if part.name == "browser":
+        subprocess.run(["sh", str(ROOT / "tools" / "install_chromium.sh")], check=False, stdout=said, stderr=said)
+    code, part.results = _run_pytest(said, "-n", WORKERS, f"tests/{part.name}")
+    if code not in (0, NO_TESTS_COLLECTED) and not part.failures:
         reason = f"pytest ended with {code}"
-        part.results[f"tests/{name}"] = {"outcome": "failed", "reason": reason, "requirements": []}
-    elif part.failed:
-        _try_again(part)
-    return part
+        part.results[f"tests/{part.name}"] = {"outcome": "failed", "reason": reason, "text": "", "requirements": []}
+    part.failed = len(part.failures) > MOST_UNSTEADY or any("::" not in name for name in part.failures)
 
 
-def _run_pytest(*arguments: str) -> tuple[int, dict[str, results.Result]]:
+def _run_pytest(said: IO[str], *arguments: str) -> tuple[int, dict[str, results.Result]]:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "results.json")
         command = [sys.executable, "-m", "pytest", "-q", *arguments]
-        code = _within_limit(command, {**os.environ, results.FILE: str(file)})
+        code = _within_limit(command, {**os.environ, results.FILE: str(file)}, said)
         found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     return code, found
 
 
-def _within_limit(command: list[str], environ: dict[str, str]) -> int:
+def _within_limit(command: list[str], environ: dict[str, str], said: IO[str]) -> int:
     """Run a command with all its processes ended after PART_LIMIT: a part that hangs fails, and the others are run."""
-    running = subprocess.Popen(command, cwd=ROOT, env=environ, start_new_session=True)
+    running = subprocess.Popen(command, cwd=ROOT, env=environ, stdout=said, stderr=said, start_new_session=True)
     try:
         return running.wait(timeout=PART_LIMIT)
     except subprocess.TimeoutExpired:
-        print(f"FAILED: not done after {PART_LIMIT / 60:.0f} minutes; its processes are killed", flush=True)
+        print(f"FAILED: not done after {PART_LIMIT / 60:.0f} minutes; its processes are killed", file=said)
         return TOOK_TOO_LONG
     finally:
         with contextlib.suppress(ProcessLookupError):
@@ -210,27 +228,35 @@ def _within_limit(command: list[str], environ: dict[str, str]) -> int:
 
 
 def _try_again(part: Part) -> None:
-    """Run a few failures once more, alone. Those that pass then are told as unsteady, and fail nothing."""
-    failed = [name for name, result in part.results.items() if result["outcome"] == "failed"]
-    if len(failed) > MOST_UNSTEADY:
+    """Try each of a few failures again, alone. A test that passes then is noted as unsteady."""
+    if part.failed:
         return
-    code, again = _run_pytest("-n", "0", *failed)
-    if code == 0:
-        part.results.update(again)
-        part.unsteady, part.failed = failed, False
+    for name in part.failures:
+        said = []
+        for _ in range(TRIES_ALONE):
+            with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:
+                print(f"── {name}, again and alone ".ljust(100, "─"), flush=True)
+                code, again = _run_pytest(output, "-n", "0", name)
+                output.seek(0)
+                print(output.read(), flush=True)
+            said.append(part.results[name]["text"])
+            part.results.update(again)
+            if code == 0:
+                part.unsteady[name] = said
+                break
+        else:
+            part.failed = True
 
 
 # ── telling ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def _tell(parts: list[Part], *, is_whole: bool, write_docs: bool) -> int:
+def _tell(parts: list[Part], minutes: float, *, is_whole: bool, write_docs: bool) -> int:
     print("─" * 100)
-    _tell_minutes(parts)
+    _tell_minutes(parts, minutes)
     passed, failed, skipped = (sum(part.count(o) for part in parts) for o in ("passed", "failed", "skipped"))
     problems = [f"{part.name} failed" for part in parts if part.failed]
     problems += _tell_skips(parts)
-    for name in (name for part in parts for name in part.unsteady):
-        print(f"unsteady: {name} failed among the others and passed alone")
 
     proofs = requirements_table.proofs(result for part in parts for result in part.results.items())
     if any(part.results for part in parts):
@@ -240,19 +266,31 @@ def _tell(parts: list[Part], *, is_whole: bool, write_docs: bool) -> int:
     elif write_docs:
         problems.append("docs/requirements.md was not written: that takes a whole run without failure")
 
+    _tell_unsteady(parts)
     for problem in problems:
         print(f"FAILED: {problem}")
+    for name in (name for part in parts for name in part.failures):
+        print(f"FAILED: {name}")
     print(f"{passed} passed, {failed} failed, {skipped} skipped", flush=True)
     return 1 if problems else 0
 
 
-def _tell_minutes(parts: list[Part]) -> None:
+def _tell_minutes(parts: list[Part], minutes: float) -> None:
     print(f"{'part':<12}{'minutes':>8}{'passed':>8}{'failed':>8}{'skipped':>8}")
     for part in parts:
         counts = "".join(f"{part.count(outcome):>8}" for outcome in ("passed", "failed", "skipped"))
         print(f"{part.name:<12}{part.minutes:>8.2f}{counts if part.name != 'lint' else ''}")
-    lint = sum(part.minutes for part in parts if part.name == "lint")
-    print(f"{'all':<12}{max(lint, sum(part.minutes for part in parts) - lint):>8.2f}  lint runs beside the others")
+    print(f"{'all':<12}{minutes:>8.2f}  {LANES} parts side by side")
+
+
+def _tell_unsteady(parts: list[Part]) -> None:
+    """Each test that failed and passed when it was tried again, with what it said when it failed."""
+    unsteady = {name: said for part in parts for name, said in part.unsteady.items()}
+    for name, said in unsteady.items():
+        for text in said:
+            print(f"── unsteady: {name} ".ljust(100, "─"), text, sep="\n")
+    for name, said in unsteady.items():
+        print(f"unsteady: {name} failed {len(said)} of {len(said) + 1} times")
 
 
 def _tell_skips(parts: list[Part]) -> list[str]:

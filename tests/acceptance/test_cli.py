@@ -17,7 +17,7 @@ import perdure
 from perdure import sync
 
 SOURCE = str(Path(perdure.__file__).parents[1])
-PATIENCE = 60
+PATIENCE = 120
 
 
 class Shell:

@@ -16,7 +16,7 @@ import perdure
 from perdure import sync
 from tests.docs.pages import ROOT, blocks_of
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 LINES = next(
     block.text for block in blocks_of(ROOT / "docs/reference/cli.md") if "_PERDURE_COMPLETE=bash" in block.text
 ).splitlines()

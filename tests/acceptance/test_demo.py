@@ -53,7 +53,7 @@ def test_the_dashboard_beside_the_demo_shows_the_agent_die_and_continue_and_noth
             expect(page.locator(".facts")).to_contain_text("attempt 2", timeout=PATIENCE)
             expect(page.locator(".task-head")).to_contain_text("completed", timeout=PATIENCE)
             line_with(demo.stderr, "The dashboard stays")
-        told, errors = demo.communicate("\n", timeout=60)
+        told, errors = demo.communicate("\n", timeout=120)
     assert demo.returncode == 0, errors
     assert_good(told)
     assert list(tmp_path.iterdir()) == []

@@ -62,7 +62,7 @@ def test_a_damaged_checkpoint_and_a_damaged_entry_are_named_with_what_to_do(page
     page.goto(f"{url}/operate/doctor")
     page.get_by_role("button", name="Look").click()
     found = page.locator(".op-row").filter(has_text="order")
-    expect(found).to_contain_text("cannot be read", timeout=60_000)
+    expect(found).to_contain_text("cannot be read")
     expect(found.locator("p.detail")).not_to_be_empty()
 
 

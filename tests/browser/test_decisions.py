@@ -15,7 +15,6 @@ from tests.browser.scene import nightly_digest
 from tests.support.browser import Watched
 
 pytestmark = pytest.mark.parametrize("site", ENGINES, indirect=True, scope="module")
-PATIENCE = 60_000
 
 
 def open_question(seen: Watched, site: Site, id: str) -> Page:
@@ -100,10 +99,10 @@ def test_a_question_that_expires_while_it_is_open_says_what_was_applied(site, se
         site.app.run_until_paused("contract", agents.sign, "the contract")
         page = open_question(seen, site, "contract")
         expect(page.locator(".question-full .expiry")).to_have_text(re.compile(r"it is rejected (in \d+ s|now)"))
-        expect(page.locator(".decided")).to_contain_text("Expired", timeout=PATIENCE)
+        expect(page.locator(".decided")).to_contain_text("Expired")
         expect(page.get_by_role("button", name="Approve")).to_have_count(0)
         page.goto(f"{site.url}/tasks/contract")
-        expect(page.locator(".situation")).to_contain_text("not signed", timeout=PATIENCE)
+        expect(page.locator(".situation")).to_contain_text("not signed")
 
 
 @pytest.mark.parametrize("choice", ["it happened", "try again"])
@@ -114,14 +113,14 @@ def test_an_effect_cut_off_by_a_death_is_settled_by_a_person_and_done_once(site,
     page = seen.page()
     page.goto(f"{site.url}/tasks/{id}")
     with site.worker() as worker:
-        expect(page.get_by_role("row").filter(has_text="send_invoice")).to_be_visible(timeout=PATIENCE)
+        expect(page.get_by_role("row").filter(has_text="send_invoice")).to_be_visible()
         while not site.deeds(f"invoice {number}"):
             page.evaluate("() => new Promise(requestAnimationFrame)")
         worker.kill()
     gate.touch()
     with site.worker():
         situation = page.locator(".situation")
-        expect(situation.get_by_role("button", name="It happened…")).to_be_visible(timeout=PATIENCE)
+        expect(situation.get_by_role("button", name="It happened…")).to_be_visible()
         page.goto(f"{site.url}/inbox?kind=effect")
         item = page.locator(".question-full")
         expect(item.get_by_role("heading", level=2)).to_have_text(f"Did send_invoice('{number}') happen?")
@@ -136,7 +135,7 @@ def test_an_effect_cut_off_by_a_death_is_settled_by_a_person_and_done_once(site,
             item.get_by_role("button", name="It did not: try again").click()
         expect(page.locator(".decided")).to_contain_text("Settled by you")
         page.goto(f"{site.url}/tasks/{id}/effects")
-        expect(page.locator(".task-head")).to_contain_text("completed", timeout=PATIENCE)
+        expect(page.locator(".task-head")).to_contain_text("completed")
     effects = page.get_by_role("list", name="Effects")
     keys = [deed.split()[-1] for deed in site.deeds(f"invoice {number}")]
     if choice == "it happened":
@@ -169,7 +168,7 @@ def test_each_reason_why_a_task_does_not_run_is_told_and_goes_when_it_is_gone(si
     expect(situation).to_contain_text(re.compile("Stopped: stopped by .*: costs run away"))
     with site.worker():
         page.goto(f"{site.url}/tasks/alone")
-        expect(situation).to_contain_text("Completed: 'monday'", timeout=PATIENCE)
+        expect(situation).to_contain_text("Completed: 'monday'")
         page.goto(f"{site.url}/tasks?sort=changed")
         for id, why in {
             "limited": "rate limit of github",
@@ -178,4 +177,4 @@ def test_each_reason_why_a_task_does_not_run_is_told_and_goes_when_it_is_gone(si
             "after-base": "base (failed)",
             "halted": "costs run away",
         }.items():
-            expect(page.get_by_role("row").filter(has_text=id).first).to_contain_text(why, timeout=PATIENCE)
+            expect(page.get_by_role("row").filter(has_text=id).first).to_contain_text(why)

@@ -8,7 +8,6 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import agents
 
-PATIENCE = 60_000
 MOST_TABS = 12  # from where a dialog opens to any field of it
 
 
@@ -64,7 +63,7 @@ def test_every_repair_can_be_made_by_keys_alone(site, seen):
 
     # a rollback, by its name; then the decision in the inbox
     with site.worker():
-        expect(page.locator(".situation")).to_contain_text("Launch voyager?", timeout=PATIENCE)
+        expect(page.locator(".situation")).to_contain_text("Launch voyager?")
         search(page, "roll back voyager")
         button = dialog.get_by_role("button", name="Roll back")
         expect(button).to_be_enabled()
@@ -74,7 +73,7 @@ def test_every_repair_can_be_made_by_keys_alone(site, seen):
         expect(page.get_by_role("heading", level=1)).to_have_text("voyager")
         keys(page, "g", "i")
         own = page.locator(".questions a").filter(has_text="voyager-b")
-        expect(own).to_be_visible(timeout=PATIENCE)
+        expect(own).to_be_visible()
         for _ in range(page.locator(".questions a").count()):
             if page.locator(".question-full > header").get_by_text("voyager-b").count():
                 break
@@ -85,7 +84,7 @@ def test_every_repair_can_be_made_by_keys_alone(site, seen):
         keys(page, "Control+Enter")
         expect(page.locator(".decided")).to_contain_text("Approved by you")
         search(page, "voyager-b")
-        expect(page.locator(".situation")).to_contain_text("voyager with 77 and 1 on board", timeout=PATIENCE)
+        expect(page.locator(".situation")).to_contain_text("voyager with 77 and 1 on board")
 
     # what it did not repeat, and whether its audit is whole
     keys(page, "[")

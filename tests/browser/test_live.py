@@ -14,7 +14,6 @@ from tests.support.browser import log_in
 from tests.support.server_processes import started
 
 WORKER = ("worker", "tests.browser.agents:app")
-PATIENCE = 20_000
 
 
 @pytest.fixture
@@ -29,8 +28,8 @@ def test_a_task_without_a_worker_says_so_and_goes_on_by_itself_when_one_comes(pa
     situation = page.locator(".situation")
     expect(situation).to_contain_text("no worker is running", ignore_case=True)
     with started(store, *WORKER):
-        expect(situation).to_contain_text("Completed", timeout=PATIENCE)
-        expect(page.get_by_role("row").filter(has_text="fetch(4)")).to_be_visible(timeout=PATIENCE)
+        expect(situation).to_contain_text("Completed")
+        expect(page.get_by_role("row").filter(has_text="fetch(4)")).to_be_visible()
 
 
 @pytest.mark.parametrize("store", ENGINES, indirect=True)
@@ -39,10 +38,10 @@ def test_after_the_death_of_a_worker_the_page_shows_the_next_attempt_and_no_call
     app.start("steady", agents.crawl_and_wait, 3)
     page.goto(f"{server.told['url']}/tasks/steady")
     with started(store, *WORKER) as worker:
-        expect(page.get_by_role("row").filter(has_text="fetch(2)")).to_be_visible(timeout=PATIENCE)
+        expect(page.get_by_role("row").filter(has_text="fetch(2)")).to_be_visible()
         worker.kill()
     with started(store, *WORKER):
-        expect(page.locator(".facts")).to_contain_text("attempt 2", timeout=PATIENCE)
+        expect(page.locator(".facts")).to_contain_text("attempt 2")
     expect(page.get_by_role("row").filter(has_text="fetch(")).to_have_count(3)
 
 

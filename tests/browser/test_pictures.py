@@ -17,8 +17,6 @@ from tests.browser.test_access import violations
 from tests.support.browser import PHONE, log_in, show_as, watching
 from tests.support.server_processes import live_server
 
-PATIENCE = 60_000
-
 
 @pytest.fixture(scope="module")
 def scene(chromium, tmp_path_factory):
@@ -35,8 +33,8 @@ def scene(chromium, tmp_path_factory):
         ):
             page = watched.page()
             log_in(page, server.told["link"])
-            expect(page.get_by_role("region", name="Working")).to_contain_text("crawl-docs", timeout=PATIENCE)
-            expect(page.get_by_text("import-legacy").first).to_be_visible(timeout=PATIENCE)
+            expect(page.get_by_role("region", name="Working")).to_contain_text("crawl-docs")
+            expect(page.get_by_text("import-legacy").first).to_be_visible()
             yield page, server.told["url"]
 
 

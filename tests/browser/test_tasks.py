@@ -159,6 +159,6 @@ def test_a_lost_server_is_told_and_its_return_is_noticed(page, app, store, serve
     expect(page.get_by_text("Not live since")).to_be_visible()
     app.tasks.open("second")
     with live_server(store, port=server.port):
-        expect(page.locator(".light.live")).to_be_visible(timeout=15_000)
+        expect(page.locator(".light.live")).to_be_visible(timeout=120_000)
         expect(page.get_by_role("row").filter(has_text="second")).to_be_visible()
         expect(page.locator(".strip.ok")).to_contain_text("Caught up")

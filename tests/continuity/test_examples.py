@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def run(folder: Path, *argv: str, code: int = 0, **env: str) -> str:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PERDURE_")}
     done = subprocess.run(
-        argv, cwd=folder, env={**kept, **env}, capture_output=True, text=True, check=False, timeout=100
+        argv, cwd=folder, env={**kept, **env}, capture_output=True, text=True, check=False, timeout=120
     )
     assert done.returncode == code, done.stderr
     return done.stdout + done.stderr

@@ -12,7 +12,7 @@ from tests.coordination.team import noted, run_family
 from tests.support.processes import Nursery
 from tests.support.waiting import look_again
 
-LONG = timedelta(seconds=60)
+LONG = timedelta(seconds=120)
 
 
 @pytest.mark.req("R141")

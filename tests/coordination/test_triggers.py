@@ -19,7 +19,7 @@ from tests.coordination.team import note, noted, run_worker
 from tests.coordination.test_schedules import until
 from tests.support.processes import Nursery
 
-LONG = timedelta(seconds=60)
+LONG = timedelta(seconds=120)
 
 
 @dataclass

@@ -14,7 +14,6 @@ import os
 import re
 import select
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -23,8 +22,9 @@ from pathlib import Path
 
 import perdure.sync
 from tests.docs.pages import Block, blocks_of
+from tests.support.ports import free_port
 
-PATIENCE = 100.0
+PATIENCE = 120.0
 ELLIPSIS = "…"
 _ENDS = re.compile(r"run, (?P<how>killed|stopped|closed) after: (?P<line>.+)")
 _SIGNALS = {"killed": signal.SIGKILL, "stopped": signal.SIGINT, "closed": signal.SIGHUP}
@@ -126,7 +126,7 @@ class Terminal:
     """
 
     def __init__(self) -> None:
-        self.port = str(_free_port())
+        self.port = str(free_port())
         self._mark = f"--- {os.urandom(8).hex()}"
         self._bash = subprocess.Popen(
             ["bash", "--norc", "--noprofile"],
@@ -243,12 +243,6 @@ def _environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PERDURE_")}
     here = Path(sys.executable).parent
     return {**kept, "PATH": f"{here}:{os.environ['PATH']}", "COLUMNS": "100", "NO_COLOR": "1"}
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ async def test_an_answer_does_not_wake_a_task_that_somebody_has_paused(url: str)
         handle = await app.start("works", works)
         await tool.begun.wait()
         task = await app.tasks.handle("works")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while not await app._store.query("read_pauses", uid=task.uid):
                 await look_again()
         await task.pause("hold it", reason="human_input")
@@ -212,7 +212,7 @@ async def test_a_busy_loop_in_another_process_is_paused_from_here(
     assert child.heard() == "ready"
     async with Perdure(shared_url) as app:
         handle = await app.start("busy", busy, str(log))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while not log.exists():
                 await look_again()
         task = await handle.task()
@@ -220,7 +220,7 @@ async def test_a_busy_loop_in_another_process_is_paused_from_here(
         await seen(app, "busy", lambda r: r.is_paused and not [one for one in r.attempts if one.ended_at is None])
         before = log.read_text()
         await task.resume()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while log.read_text() == before:
                 await look_again()
         await task.cancel()

@@ -45,7 +45,7 @@ async def at_work(url: str) -> AsyncIterator[Perdure]:
 async def seen(app: Perdure, id: str, holds: Callable[[TaskRecord], bool]) -> TaskRecord:
     """The record, as soon as it is as it should be."""
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while True:
                 record = await app.tasks.get(id)
                 if record is not None and holds(record):
@@ -61,7 +61,7 @@ async def paused(app: Perdure, id: str, reason: str) -> TaskRecord:
 
 
 async def ended(handle: Handle[Any]) -> Any:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         return await handle.result()
 
 
@@ -132,7 +132,7 @@ async def test_an_approval_nobody_decides_on_is_reminded_of_once_and_takes_its_d
         assert record.pause and record.pause.expires_at and record.pause.next_look_at
         assert record.pause.next_look_at == record.pause.since + timedelta(hours=1)
         clock.advance(hours=1, minutes=1)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while "reminded" not in await kinds(app, "asks"):
                 await look_again()
         assert (await app.tasks.get("asks")).is_paused  # type: ignore[union-attr]
@@ -592,7 +592,7 @@ async def test_an_answer_reaches_code_whose_attempt_is_still_at_work(quick_url: 
         handle = await app.start("both", both)
         await asked.wait()
         task = await handle.task()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while not await app._store.query("read_pauses", uid=task.uid):
                 await look_again()
         await task.answer("ada")

@@ -17,7 +17,7 @@ from perdure.effects import Happened
 from perdure.errors import EffectUncertain
 from tests.durable.effects_kit import status_of, until_paused, wait_until
 
-PATIENCE = timedelta(seconds=60)
+PATIENCE = timedelta(seconds=120)
 
 
 @step

@@ -393,7 +393,7 @@ def test_an_interrupted_cell_of_a_notebook_ends_its_run_and_the_next_goes_on(sha
         if not interrupted.is_set():
             interrupted.set()
             signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
-            await asyncio.wait_for(asyncio.Event().wait(), 20)
+            await asyncio.wait_for(asyncio.Event().wait(), 120)
         return 1
 
     @perdure.durable

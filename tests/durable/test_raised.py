@@ -118,7 +118,7 @@ async def test_a_function_that_ends_by_what_is_no_exception_has_failed(quick_url
         handle = await app.start("work", work)
         async with app.worker():
             with pytest.raises(Panic, match="index out of bounds"):
-                await handle.result(timeout=timedelta(seconds=30))
+                await handle.result(timeout=timedelta(seconds=120))
         assert await status_of(app, "work") == "failed"
     assert ran == ["work"]
 

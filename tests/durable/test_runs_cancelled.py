@@ -25,7 +25,7 @@ async def test_a_run_that_is_cancelled_just_as_its_task_pauses_is_cancelled(url:
 
         running = asyncio.ensure_future(app.run("t", asks))
         with pytest.raises(asyncio.CancelledError):
-            await asyncio.wait_for(running, 30)
+            await asyncio.wait_for(running, 120)
         task = await app.tasks.open("t")
         assert task.is_paused
         await task.answer(3)

@@ -465,7 +465,7 @@ async def test_pieces_that_are_each_waited_for_with_a_timeout_are_all_there(quic
 
     async def reading() -> str:
         source, text = stream("answer", model), ""
-        while (piece := await asyncio.wait_for(anext(source, None), 60)) is not None:
+        while (piece := await asyncio.wait_for(anext(source, None), 120)) is not None:
             text += piece
         return text
 

@@ -30,7 +30,7 @@ async def main(calls: list[tuple[str, dict[str, Any]]], url: str = "", key: str 
         command = StdioServerParameters(command=sys.executable, args=["-m", "perdure", "mcp"], env=dict(os.environ))
         await call_and_stay(command, calls)
         return
-    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}, timeout=60) as http:
+    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}, timeout=120) as http:
         await call_and_stay(streamable_http_client(url, http_client=http), calls)
 
 

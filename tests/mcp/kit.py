@@ -47,7 +47,7 @@ async def over_stdio(place: Place, mode: str = "auto", **more: str) -> AsyncIter
 
 @asynccontextmanager
 async def over_http(server: LiveServer, key: str, mode: str = "auto") -> AsyncIterator[Client]:
-    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}, timeout=60) as http:
+    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {key}"}, timeout=120) as http:
         transport: Any = streamable_http_client(f"{server.told['url']}/mcp", http_client=http)
         async with Client(transport, mode=mode) as client:  # type: ignore[arg-type]
             yield client
@@ -66,7 +66,7 @@ def make_key(place: Place, *scopes: str) -> str:
 
 def perdure(place: Place, *arguments: str) -> str:
     command = [sys.executable, "-m", "perdure", *arguments]
-    done = subprocess.run(command, env=environment(place.url), capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(command, env=environment(place.url), capture_output=True, text=True, check=True, timeout=120)
     return done.stdout
 
 

@@ -122,7 +122,7 @@ def install(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     env = {**os.environ, "HOME": str(folder), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-m", "perdure", "mcp", "install", *arguments]
     return subprocess.run(
-        command, cwd=folder, env=env, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=60
+        command, cwd=folder, env=env, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=120
     )
 
 

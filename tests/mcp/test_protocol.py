@@ -65,7 +65,7 @@ def first_answer(place: Place, *messages: dict[str, Any]) -> dict[str, Any]:
     given = "".join(json.dumps({"jsonrpc": "2.0", **message}) + "\n" for message in messages)
     done = subprocess.run(
         [sys.executable, "-m", "perdure", "mcp"],
-        input=given, env=parameters(place).env, capture_output=True, text=True, check=False, timeout=60,
+        input=given, env=parameters(place).env, capture_output=True, text=True, check=False, timeout=120,
     )  # fmt: skip
     found: dict[str, Any] = json.loads(done.stdout.splitlines()[0])
     return found

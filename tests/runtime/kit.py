@@ -21,7 +21,7 @@ from perdure._runtime.keeper_client import keeper_place as places
 from perdure.errors import PerdureError
 from tests.support.processes import Link, nursery
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]|\x1b\][^\x07]*\x07|\r")
 
 

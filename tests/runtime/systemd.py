@@ -54,7 +54,7 @@ class Systemd:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=120,
         )
         assert done.returncode == 0, f"{' '.join(argv)}: {done.stdout}{done.stderr}"
         return done.stdout.strip()

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from tests.runtime.kit import Place
-from tests.runtime.test_services import free_port
+from tests.support.ports import free_port
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
@@ -20,7 +20,7 @@ def test_a_second_run_finds_the_server_of_the_first(place: Place) -> None:
     def run(*more: str) -> str:
         argv = [sys.executable, str(EXAMPLES / "kept_server.py"), "--port", number, *more]
         done = subprocess.run(
-            argv, env={**os.environ, "PERDURE_URL": place.url}, text=True, capture_output=True, timeout=100, check=True
+            argv, env={**os.environ, "PERDURE_URL": place.url}, text=True, capture_output=True, timeout=120, check=True
         )
         return done.stdout
 
@@ -36,7 +36,7 @@ def test_a_second_run_finds_the_shell_of_the_first(place: Place) -> None:
     def run(*more: str) -> str:
         argv = [sys.executable, str(EXAMPLES / "kept_shell.py"), *more]
         env = {**os.environ, "PERDURE_URL": place.url}
-        return subprocess.run(argv, env=env, text=True, capture_output=True, timeout=100, check=True).stdout
+        return subprocess.run(argv, env=env, text=True, capture_output=True, timeout=120, check=True).stdout
 
     first, second = run(), run()
     found = [re.match(r"kept: (\d) times, in process (\d+)", text) for text in (first, second)]

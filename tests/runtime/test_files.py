@@ -17,6 +17,7 @@ import pytest
 from perdure import Perdure
 from perdure.errors import InvalidInput, UnitEnded, UnitHeld
 from tests.runtime.kit import Place, is_alive, until
+from tests.support.ports import free_port
 from tests.support.processes import Link, nursery, say
 
 # Opens what it is told in the way of an agent, does something with it, says so, and waits to be killed.
@@ -184,12 +185,10 @@ async def act(rt, port):
 
 @pytest.mark.req("R77")
 async def test_connections_made_while_nobody_is_there_are_answered_by_the_next(place: Place) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        number = probe.getsockname()[1]
+    number = free_port()
     kill(agent(place, LISTEN, str(number)))
     place.kill_keeper()
-    with socket.create_connection(("127.0.0.1", number), timeout=30) as caller:
+    with socket.create_connection(("127.0.0.1", number), timeout=120) as caller:
         caller.sendall(b"hello\n")
         async with place.runtime() as rt:
             listener = await rt.listener(number)
@@ -272,9 +271,7 @@ async def test_a_connection_goes_on_in_the_next_process(place: Place) -> None:
 
 
 async def test_a_connection_to_nobody_leaves_nothing(place: Place) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     async with place.runtime() as rt:
         with pytest.raises(ConnectionRefusedError):
             await rt.socket("feed", "127.0.0.1", port)

@@ -20,7 +20,7 @@ from tests.runtime.kit import Place, is_alive, until
 from tests.runtime.test_files import agent, kill
 from tests.runtime.test_requests import Target, target
 from tests.runtime.test_run import CLI, environment
-from tests.runtime.test_services import free_port
+from tests.support.ports import free_port
 
 __all__ = ["target"]
 
@@ -210,7 +210,7 @@ async def act(rt, port):
 async def test_what_waits_in_a_pipe_and_in_a_queue_is_told_or_its_loss_is(place: Place, is_anchor_killed: bool) -> None:
     number = free_port()
     kill(agent(place, FILL, str(number)))
-    with socket.create_connection(("127.0.0.1", number), timeout=30) as caller:
+    with socket.create_connection(("127.0.0.1", number), timeout=120) as caller:
         if is_anchor_killed:
             place.kill_anchor()
         async with place.runtime() as rt:

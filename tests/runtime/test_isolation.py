@@ -23,6 +23,7 @@ from perdure.keeper.process.isolation import Isolation, NotAllowed, leave, settl
 from perdure.keeper.process.spawner import CannotStart, Program, spawn
 from perdure.runtime import Shell
 from tests.runtime.kit import Place, is_alive, until
+from tests.support.ports import free_port
 
 pytestmark = [pytest.mark.req("R143"), pytest.mark.skipif(sys.platform != "linux", reason="Linux only")]
 ENV = {"HOME": "/", "PS1": "$ "}
@@ -103,8 +104,7 @@ async def test_it_is_kept_like_any_other_shell(place: Place) -> None:
 async def test_with_an_isolated_service_all_it_has_started_ends(place: Place) -> None:
     script = "import subprocess; subprocess.Popen(['setsid', 'env', '-i', 'sleep', '4321'])\nwhile True: input()"
     async with place.runtime() as rt:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            number = free.getsockname()[1]
+        number = free_port()
         web = await rt.service("web", [sys.executable, "-m", "http.server", str(number)], isolate=True)
         until(lambda: _answers(number))  # the network is as outside
         await web.end()

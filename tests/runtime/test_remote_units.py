@@ -31,7 +31,7 @@ async def opened(place: Place, argv: list[str] = CAT, name: str = "main") -> Asy
 async def shows(unit: UnitAccess, text: bytes) -> int:
     """Wait until its output has this; the offset after it."""
     seen, offset = b"", 0
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while text not in seen:
             part = await unit.output(offset, wait="10s")
             seen, offset = seen + part.data, part.next
@@ -40,7 +40,7 @@ async def shows(unit: UnitAccess, text: bytes) -> int:
 
 
 async def becomes(unit: UnitAccess, holds: Callable[[Any], bool]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while not holds(await unit.refresh()):
             await look_again()
 
@@ -123,7 +123,7 @@ async def test_an_input_that_was_cut_off_is_uncertain_and_never_sent_again(place
         await unit.take("ada")
         sending = asyncio.create_task(unit.send("i-1", b"x" * 60_000, writer="ada"))
         client = unit._client
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while True:
                 told = await client.do(unit._record.uid, "input_state", id=_id_of("ada", "i-1"))
                 if told.args["state"] == "begun":
@@ -164,7 +164,7 @@ async def test_a_password_is_written_only_while_it_is_asked_for_and_kept_nowhere
 async def test_a_writer_that_says_nothing_loses_the_right_when_its_time_is_over(place: Place) -> None:
     async with opened(place) as (_app, unit):
         await unit.take("ada", lasts="50ms")
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while True:
                 try:
                     await unit.take("bob")

@@ -20,8 +20,9 @@ from perdure.runtime import port
 from tests.runtime.kit import Place, is_alive, until
 from tests.runtime.test_requests import Target
 from tests.runtime.test_run import CLI, environment
-from tests.runtime.test_services import SERVER, ask, free_port, serving
+from tests.runtime.test_services import SERVER, ask, serving
 from tests.support.folders import remove_tree
+from tests.support.ports import free_port
 from tests.support.waiting import look_again
 
 ENV = {"HOME": "/", "PS1": "$ "}

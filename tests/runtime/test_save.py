@@ -18,6 +18,7 @@ from perdure._runtime.kinds import registry as unit_types
 from perdure.errors import RestoreFailed
 from perdure.runtime import log_line, port
 from tests.runtime.kit import Place, until
+from tests.support import ports
 
 SERVER = [sys.executable, "-c", "import http.server,sys; s=http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), http.server.BaseHTTPRequestHandler); print('up', flush=True); s.serve_forever()"]  # fmt: skip  # noqa: E501
 
@@ -131,7 +132,7 @@ async def test_looking_at_a_plan_starts_no_keeper(tmp_path: Path) -> None:
 def _perdure(place: Place, *words: str) -> str:
     argv = [sys.executable, "-m", "perdure", *words]
     env = {**os.environ, "PERDURE_URL": place.url}
-    done = subprocess.run(argv, capture_output=True, text=True, env=env, check=False, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, env=env, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -148,8 +149,4 @@ def _answers(number: int) -> bool:
 
 @pytest.fixture
 def free_port() -> int:
-    import socket
-
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
+    return ports.free_port()

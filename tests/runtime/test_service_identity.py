@@ -18,8 +18,9 @@ from perdure.keeper.anchor import start_of
 from perdure.runtime import port
 from tests.runtime.kit import Place, is_alive, until
 from tests.runtime.test_files import agent, kill
-from tests.runtime.test_services import SERVER, ask, free_port, serving
+from tests.runtime.test_services import SERVER, ask, serving
 from tests.support.folders import remove_tree
+from tests.support.ports import free_port
 
 KEY = "test-key:" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
 

@@ -17,18 +17,13 @@ import pytest
 from perdure.errors import Conflict, TimedOut, UnitEnded
 from perdure.runtime import http, log_line, port
 from tests.runtime.kit import Place, is_alive, until
+from tests.support.ports import free_port
 
 SERVER = Path(__file__).with_name("devserver.py")
 
 
-def free_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return int(sock.getsockname()[1])
-
-
 def ask(number: int) -> str:
-    with urllib.request.urlopen(f"http://127.0.0.1:{number}/id", timeout=30) as answer:
+    with urllib.request.urlopen(f"http://127.0.0.1:{number}/id", timeout=120) as answer:
         return str(answer.read().decode())
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from perdure._ground.config import find_address
 from perdure._runtime import end_keeper
-from tests.runtime.test_services import free_port
 from tests.scenarios import moved
 from tests.scenarios.test_s5_host import on
+from tests.support.ports import free_port
 
 
 @pytest.fixture

@@ -281,4 +281,4 @@ def command_line(pid: int) -> str:
 
 def perdure(place: Place, *args: str) -> str:
     argv = [sys.executable, "-m", "perdure", "--store", place.url, *args]
-    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=100).stdout
+    return subprocess.run(argv, check=True, capture_output=True, text=True, timeout=120).stdout

@@ -19,7 +19,7 @@ from tests.support.waiting import look_again
 
 async def paused(app: Perdure, id: str, reason: str, message: str) -> TaskRecord:
     """The record, when the task waits for this and nobody has it any more."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while True:
             record = await app.tasks.get(id)
             assert record is not None and record.status in ("running", "paused"), record
@@ -30,7 +30,7 @@ async def paused(app: Perdure, id: str, reason: str, message: str) -> TaskRecord
 
 
 async def written(path: Path) -> str:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while not path.exists() or not path.read_text():
             await look_again()
     return path.read_text()
@@ -100,7 +100,7 @@ async def test_a_task_goes_through_every_pause_while_everything_is_killed_and_re
             fleet.have_b_completed()
             fleet.start("new")
 
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(120):
                 result = await handle.result()
             assert result == ["go", 7, {"n": 1}, {"n": 3}, {"state": "green", "job": 812}, {"b": "is done"}]
             events = Counter(event.kind for event in await app.tasks.events("journey"))
@@ -126,13 +126,13 @@ async def test_an_approval_left_alone_takes_its_default_and_a_renamed_step_is_na
         await paused(app, "alone", "human_approval", "Anybody?")
         await paused(app, "journey", "human_approval", "Shall we go?")
         clock.advance(seconds=3)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             assert await alone.result() == "rejected, expired: True"
         fleet.kill()
         fleet.start("renamed")
         task = await app.tasks.handle("journey")
         await task.approve(by="ada")
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while (record := await task.record()).pause is None or "diverged" not in record.pause.details:
                 await look_again()
         assert "begin_otherwise" in record.pause.message and "begin(" in record.pause.message

@@ -48,7 +48,7 @@ class Site:
 
     async def paused(self, reason: str, message: str) -> dict[str, Any]:
         """The pause, when the task waits for this and no process has it."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while True:
                 record = self.ask("operator", "GET", "/v1/tasks/journey").json
                 assert record["status"] in ("running", "paused"), record
@@ -87,7 +87,7 @@ async def test_every_pause_is_ended_over_http_while_servers_and_workers_are_kill
 
 async def _journey(site: Site, fleet: s3.Fleet, world: Any, clock: MovableClock, folder: Path) -> None:
     fleet.start()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while "s3.journey" not in [one["name"] for one in site.ask("operator", "GET", "/v1/functions").json["items"]]:
             await look_again()
     arguments = {"folder": str(folder), "address": world.address}
@@ -155,7 +155,7 @@ async def _journey(site: Site, fleet: s3.Fleet, world: Any, clock: MovableClock,
     assert site.ask("operator", "POST", "/v1/tasks/b/complete", {"result": {"b": "is done"}}).status == 200
     fleet.start("new")
 
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while (record := site.ask("operator", "GET", "/v1/tasks/journey").json)["status"] != "completed":
             await look_again()
     assert record["result"] == ["go", 7, {"n": 1}, {"n": 3}, {"state": "green", "job": 812}, {"b": "is done"}]

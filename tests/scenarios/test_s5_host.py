@@ -44,7 +44,7 @@ def named(host: str, *argv: str) -> list[str]:
 
 def on(host: str, home: Path, *argv: str, **env: str) -> str:
     whole = {**os.environ, "HOME": str(home), "PERDURE_KEY": s5.KEY, "PYTHONPATH": str(ROOT), **env}
-    done = subprocess.run(named(host, "-m", *argv), env=whole, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(named(host, "-m", *argv), env=whole, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

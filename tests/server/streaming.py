@@ -14,7 +14,7 @@ from perdure.server.settings import Settings
 from tests.support.asking import ALL, Known
 from tests.support.live_server import listening
 
-PATIENCE = 30.0
+PATIENCE = 120.0
 
 
 class Heard(NamedTuple):

@@ -167,7 +167,7 @@ async def test_a_link_that_is_swapped_while_a_file_is_sent_changes_nothing_and_a
         async with serving(shared_url) as setting_up:
             await record(setting_up, base, {"file": large})
         path, file = f"{address}/v1/tasks/one/artifacts/{sha(large)}", base / "file"
-        with httpx2.Client(timeout=30, trust_env=False) as client:
+        with httpx2.Client(timeout=120, trust_env=False) as client:
             with client.stream("GET", path) as answer:
                 parts = answer.iter_raw()
                 first = next(parts)

@@ -34,7 +34,7 @@ async def test_a_schedule_is_made_changed_paused_run_and_removed(url):
         assert (await ask("POST", "/v1/schedules", {"id": "daily", **body}))[1]["code"] == "already_exists"
         _, run = await ask("POST", "/v1/schedules/daily/run", idempotency_key="1")
         assert (await ask("POST", "/v1/schedules/daily/run", idempotency_key="1"))[1]["uid"] == run["uid"]
-        await app.tasks.wait_for(run["id"], timeout="20s")
+        await app.tasks.wait_for(run["id"], timeout="120s")
         _, seen = await ask("GET", "/v1/schedules/daily")
         assert (len(seen["next_ticks"]), [one["uid"] for one in seen["last_runs"]]) == (5, [run["uid"]])
         assert seen["etag"] == made["etag"], "a run does not change what a schedule is"
@@ -98,7 +98,7 @@ async def test_an_event_starts_a_function_once_however_often_it_is_sent(url):
         assert (await ask("POST", "/v1/events/payment", {"data": {"amount": 42}}, webhook_id="evt_1"))[0] == 200
         while await app.tasks.get("paid@evt_1") is None:
             await look_again()
-        assert (await app.tasks.wait_for("paid@evt_1", timeout="20s")).result == 42
+        assert (await app.tasks.wait_for("paid@evt_1", timeout="120s")).result == 42
         assert (await ask("POST", "/v1/events/unknown", sent))[0] == 404
         assert (await ask("POST", "/v1/events/payment", {"id": "evt_2", "data": "text"}))[0] == 422
         assert (await ask("POST", "/v1/events/~paid", sent))[0] == 404
@@ -159,7 +159,7 @@ async def test_what_runs_left_is_shown_only_to_those_who_may_read_it(url):
     async with Perdure(url) as app, app.worker():
         await app.schedule("daily", digest, "in").every("1h")
         task = await app.schedules.run_now("daily")
-        await app.tasks.wait_for(task, timeout="20s")
+        await app.tasks.wait_for(task, timeout="120s")
     async with serving(url, ALL - {"data:read"}) as stranger:
         for path in ("/v1/schedules", "/v1/schedules/daily", "/v1/functions", "/v1/triggers"):
             status, value = await stranger("GET", path)

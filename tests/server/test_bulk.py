@@ -48,7 +48,7 @@ async def test_a_function_is_started_by_its_name_and_attached_to(url):
     async with serving(url) as ask, Perdure(url) as app, app.worker():
         status, made = await ask("POST", "/v1/tasks", body, idempotency_key="1")
         assert (status, made["name"], made["tags"]) == (201, "weighing", {"a": "b"})
-        assert (await app.tasks.wait_for("w", timeout="20s")).result == 3
+        assert (await app.tasks.wait_for("w", timeout="120s")).result == 3
         assert (await ask("POST", "/v1/tasks", body, idempotency_key="2"))[0] == 200
         other = {**body, "arguments": {"pages": 4}}
         assert (await ask("POST", "/v1/tasks", other, idempotency_key="3"))[0] == 409

@@ -118,7 +118,7 @@ async def test_functions_start_by_name_through_a_server(address, shared_url):
         assert await there.functions() == await here.functions()
         task = await there.start_by_name("sum", "adding", arguments={"a": 2, "b": 3}, timeout="1m")
         assert task.created
-        assert (await there.tasks.wait_for("sum", timeout="20s")).result == 5
+        assert (await there.tasks.wait_for("sum", timeout="120s")).result == 5
         assert not (await there.start_by_name("sum", "adding", arguments={"a": 2, "b": 3})).created
         with pytest.raises(errors.Conflict):
             await there.start_by_name("sum", "adding", arguments={"a": 9})

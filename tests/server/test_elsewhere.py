@@ -16,7 +16,7 @@ from tests.support.http_server import make_key, serving
 from tests.support.server_processes import live_server
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "remote_agent.py"
-PATIENCE = 60
+PATIENCE = 120
 
 
 def ip(*arguments: str) -> subprocess.CompletedProcess[bytes]:

@@ -14,7 +14,7 @@ from tests.support.server_processes import environment, live_server
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = (ROOT / "docs/guide/server.md").read_text(encoding="utf-8")
-PATIENCE = 60
+PATIENCE = 120
 
 
 def blocks(language: str) -> list[str]:

@@ -79,7 +79,7 @@ async def lost_place(server, key: str) -> AsyncIterator[None]:
     }  # fmt: skip
     stream = asyncio.ensure_future(server(scope, receive, send))
     try:
-        await asyncio.wait_for(told.wait(), 30)
+        await asyncio.wait_for(told.wait(), 120)
         yield
     finally:
         stream.cancel()

@@ -44,7 +44,7 @@ async def test_workers_queues_and_handlers_are_listed_and_workers_drained(url):
             while not await app.functions():
                 await look_again()
             await app.start("n", napping)
-            await app.tasks.wait_for("n", timeout="20s")
+            await app.tasks.wait_for("n", timeout="120s")
             _, found = await ask("GET", "/v1/workers")
             (worker,) = [one for one in found["items"] if one["is_worker"]]
             assert (worker["state"], worker["queues"]) == ("alive", ["default"])

@@ -16,9 +16,10 @@ import pytest
 from perdure.errors import Conflict, InvalidInput, NotAllowed
 from perdure.server import load_settings
 from perdure.server.process import bind, bind_unix
+from tests.support.ports import free_port
 from tests.support.server_processes import environment, live_server, read_reply, started
 
-PATIENCE = 60
+PATIENCE = 120
 WORKER = Path(__file__).parents[1] / "worker" / "agent.py"
 
 
@@ -36,8 +37,7 @@ def perdure(url: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_serve_prints_the_store_the_link_and_how_to_stop(store):
-    with bind("127.0.0.1", 0).socket as free:
-        port = free.getsockname()[1]
+    port = free_port()
     with started(store, "serve", "--port", str(port)) as server:
         assert server.stdout is not None
         first, second, third = (server.stdout.readline() for _ in range(3))

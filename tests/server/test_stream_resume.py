@@ -17,7 +17,7 @@ from tests.server.streaming import Heard, a_server, hearing, until
 from tests.support.http_server import make_key, serving
 from tests.support.server_processes import LiveServer, live_server
 
-PATIENCE = 60
+PATIENCE = 120
 
 
 async def test_a_task_is_followed_until_it_ends(url):

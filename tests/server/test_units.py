@@ -45,7 +45,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 def http(place: Place) -> Iterator[httpx2.Client]:
     server = make_app(place.url)
     server._guard, server._identity = None, ByName()
-    with listening(server) as address, httpx2.Client(base_url=address, timeout=60, trust_env=False) as client:
+    with listening(server) as address, httpx2.Client(base_url=address, timeout=120, trust_env=False) as client:
         yield client
 
 

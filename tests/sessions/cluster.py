@@ -6,7 +6,6 @@ import contextlib
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import postgres
+from tests.support.ports import free_port
 from tests.support.waiting import look_again_here
 
 _HBA = """
@@ -37,8 +37,7 @@ class Cluster:
         self.place.chmod(0o711)
         self._as = postgres._unprivileged()
         self._programs = postgres._programs(self.place)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.data = self._folder("data")
         self.socket = self._folder("socket")
         subprocess.run(
@@ -130,8 +129,7 @@ class Cluster:
         other._env = self._env
         other.place, other.data = self.place / "standby", self.place / "standby" / "data"
         self._folder("standby")
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            other.port = free.getsockname()[1]
+        other.port = free_port()
         other.socket = other._folder("socket")
         other.follow(self)
         return other

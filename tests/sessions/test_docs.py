@@ -29,9 +29,9 @@ def test_the_example_dies_in_its_transaction_and_goes_on_in_it(postgres_url: str
     (tmp_path / ".perdure").mkdir()
     script = [sys.executable, str(ROOT / "examples" / "kept_transaction.py"), postgres_url]
     try:
-        first = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        first = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
         assert first.returncode == -signal.SIGKILL, first.stderr
-        second = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        second = subprocess.run(script, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
         assert second.returncode == 0, second.stderr
     finally:
         place.clear()

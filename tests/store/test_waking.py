@@ -35,7 +35,7 @@ class Blind(Loop):
 
 async def waited_for(attempt: Attempt, first: int, last: int) -> None:
     for position in range(first, last):
-        assert await asyncio.wait_for(durable(attempt.entry(position)), 60) == (position,)
+        assert await asyncio.wait_for(durable(attempt.entry(position)), 120) == (position,)
 
 
 needs_doors = pytest.mark.skipif(not hasattr(os, "eventfd"), reason="no eventfd here")
@@ -90,7 +90,7 @@ def test_who_comes_through_the_door_beside_a_task_that_ends_the_loop_goes_on_whe
         loop.run_until_complete(asyncio.sleep(0))
     with pytest.raises(KeyboardInterrupt):
         loop.run_until_complete(tasks[1])
-    assert loop.run_until_complete(asyncio.wait_for(tasks[1], 60)) == (2,)
+    assert loop.run_until_complete(asyncio.wait_for(tasks[1], 120)) == (2,)
     with pytest.raises(KeyboardInterrupt):
         tasks[0].result()
     loop.close()

@@ -13,7 +13,7 @@ from tests.store.kit import UIDS, Hand
 
 UID = UIDS[0]
 # Longer than anything here takes; a test that would hang fails instead.
-FOREVER = 60
+FOREVER = 120
 
 
 class Watched:

@@ -33,7 +33,7 @@ FLAGS = (
     "--disable-sync",
     "--disable-dev-shm-usage",
 )
-PATIENCE = 20_000.0  # milliseconds that a page may take to show something
+PATIENCE = 120_000.0  # milliseconds that a page may take to show something
 WIDE: ViewportSize = {"width": 1440, "height": 900}
 PHONE: ViewportSize = {"width": 320, "height": 720}
 

@@ -13,7 +13,6 @@ import contextlib
 import os
 import pwd
 import shutil
-import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -24,6 +23,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from tests.support import packages
+from tests.support.ports import free_port
 
 SERVERS = 3
 _SETTINGS = f"""
@@ -49,8 +49,7 @@ class PgBouncer:
     def __init__(self, folder: Path, url: str) -> None:
         self._program = packages.need("pgbouncer")
         server = conninfo_to_dict(url)
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port()
         self.url = f"postgresql://{server['user']}@127.0.0.1:{port}/{server['dbname']}"
         self._settings, users = folder / "pgbouncer.ini", folder / "users"
         users.write_text(f'"{server["user"]}" ""\n')

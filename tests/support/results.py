@@ -1,6 +1,6 @@
 """Write what became of each test to the file named by PERDURE_TEST_RESULTS.
 
-The test runner adds up several pytest runs from these files: {node id: {outcome, reason, requirements}}.
+The test runner adds up several pytest runs from these files: {node id: {outcome, reason, text, requirements}}.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from typing import TypedDict
 import pytest
 
 FILE = "PERDURE_TEST_RESULTS"
+TEXT_LIMIT = 20_000  # characters, the last ones
 
 
 class Result(TypedDict):
     outcome: str
     reason: str
+    text: str  # of a failure: all that pytest tells of it, cut to TEXT_LIMIT
     requirements: list[str]
 
 
@@ -41,11 +43,13 @@ class _Recorder:
 
     def _note(self, name: str, report: pytest.TestReport | pytest.CollectReport, requirements: list[str]) -> None:
         before = self._results.get(name)
-        if before is None or before["outcome"] == "passed":
-            reason = "" if report.passed else _reason(report)
-            self._results[name] = {"outcome": report.outcome, "reason": reason, "requirements": requirements}
-        elif report.failed:
-            before["outcome"], before["reason"] = "failed", _reason(report)
+        if before is None or before["outcome"] == "passed" or report.failed:
+            self._results[name] = {
+                "outcome": report.outcome,
+                "reason": "" if report.passed else _reason(report),
+                "text": _text(report) if report.failed else "",
+                "requirements": requirements,
+            }
 
 
 def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
@@ -54,6 +58,11 @@ def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
     if isinstance(report.longrepr, tuple):
         return report.longrepr[2].removeprefix("Skipped: ")
     return report.longreprtext.strip().rpartition("\n")[2]
+
+
+def _text(report: pytest.TestReport | pytest.CollectReport) -> str:
+    captured = (f"── {title}\n{content}" for title, content in report.sections)
+    return "\n".join((report.longreprtext, *captured))[-TEXT_LIMIT:]
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from tests.support.http_server import Reply
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 @dataclass

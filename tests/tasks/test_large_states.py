@@ -30,6 +30,6 @@ with task.attempt():
 def test_a_growing_state_is_not_copied_into_fresh_memory_each_time(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, f"sqlite://{tmp_path}/store/perdure.db"],
-        capture_output=True, text=True, check=True, timeout=60,
+        capture_output=True, text=True, check=True, timeout=120,
     )  # fmt: skip
     assert int(done.stdout) < 60, "0.5 MB are 125 pages"

@@ -23,7 +23,7 @@ from tests.support.waiting import look_again
 
 
 async def seen(app: Perdure, id: str, holds: Callable[[TaskRecord], bool]) -> TaskRecord:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(120):
         while True:
             record = await app.tasks.get(id)
             if record is not None and holds(record):
@@ -76,7 +76,7 @@ async def test_an_approval_is_reminded_of_and_expires_into_its_default(url: str,
         ends = {"expires": timedelta(hours=2), "remind": timedelta(hours=1), "default": "reject"}
         await task.pause("Ship it?", reason="human_approval", **ends)
         clock.advance(minutes=61)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while "reminded" not in [event.kind for event in await app.tasks.events("deploy")]:
                 await look_again()
         assert (await task.record()).is_paused

@@ -19,7 +19,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 import urllib.error
@@ -32,6 +31,7 @@ from typing import Any
 
 from tests.support import postgres
 from tests.support.folders import fast_folder
+from tests.support.ports import free_port
 from tests.support.processes import nursery
 from tests.support.waiting import look_again_here
 from tests.torture.kills import Home
@@ -244,11 +244,6 @@ _AGREED = {
     "synchronous_mode_strict": True,  # without a standby nothing is acknowledged
     "postgresql": {"use_pg_rewind": True, "parameters": {"max_connections": 100, "wal_log_hints": "on"}},
 }
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        return int(free.getsockname()[1])
 
 
 def run(seed: int, *, switches: int = SWITCHES) -> None:

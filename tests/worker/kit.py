@@ -14,7 +14,7 @@ from tests.support.processes import Link, say
 from tests.support.waiting import look_again
 from tests.torture.kills import Home
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 
 
 @step(flush=True)

@@ -21,7 +21,7 @@ from tests.worker.agent import break_down, greet, left_alone, patient
 from tests.worker.kit import lines
 
 HERE = Path(__file__).parent
-PATIENCE = 60
+PATIENCE = 120
 
 
 @pytest.fixture

@@ -41,7 +41,7 @@ async def test_a_hundred_due_tasks_are_resumed_a_hundred_times_by_three_processe
     async with Perdure(shared_url) as app:
         await make_paused(app, 100)
         clock.advance(hours=2)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             while len(await app.tasks.list(status="paused")):
                 await look_again()
         resumed = Counter[str]()
@@ -61,7 +61,7 @@ async def test_of_many_who_take_the_same_pause_one_does(url: str, clock: Movable
         await task.pause("later", reason="scheduled_wait", duration=timedelta(hours=1))
         handle = await app.start("durable", waits)
         async with app.worker():
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 while not (await (await handle.task()).record()).is_paused:
                     await look_again()
         clock.advance(hours=2)
@@ -91,7 +91,7 @@ async def test_who_read_a_check_as_due_before_the_code_made_it_wakes_the_task_no
     async with Perdure(url) as app:
         handle = await app.start("polls", waits)
         rows = []
-        async with app.worker(), asyncio.timeout(30):
+        async with app.worker(), asyncio.timeout(120):
             while not (await (await handle.task()).record()).is_paused:
                 await look_again()
             rows = await app._store.query("due_pauses", namespace="default", polls=0, limit=10)
@@ -120,14 +120,14 @@ async def test_a_check_that_made_room_for_others_is_still_made_when_its_task_get
     async with Perdure(url) as app:
         handle = await app.start("polls", waits)
         task = await handle.task()
-        async with app.worker(), asyncio.timeout(30):
+        async with app.worker(), asyncio.timeout(120):
             while not (await task.record()).is_paused:
                 await look_again()
         clock.advance(minutes=2)
         [row] = await app._store.query("due_pauses", namespace="default", polls=0, limit=10)
         woken, pushed = [await take_question(app._store, DueQuestion(*row), clock.now_ms(), {}) for _ in range(2)]
         assert woken and pushed, "it goes on, and is out of the way until somebody has time for it"
-        async with app.worker(), asyncio.timeout(30):
+        async with app.worker(), asyncio.timeout(120):
             while not (await task.record()).is_paused:
                 await look_again()
         assert len(looked) == 2 and len((await task.record()).attempts) == 2
@@ -156,7 +156,7 @@ async def test_timers_of_tasks_that_have_ended_are_put_out_of_the_way(url: str, 
         handle = await app.start("waits", waits)
         task = await handle.task()
         async with app.worker():
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 while not (await task.record()).is_paused:
                     await look_again()
         await app._store.verb("move_task", task.uid, _cancelled(app, task.uid), key=task.id)

@@ -37,7 +37,7 @@ async def seen(app: Perdure, id: str) -> WorkerRecord:
 
 async def working(app: Perdure, id: str, *, leases: int = 0) -> WorkerRecord:
     """The worker, once it has said what it can do and holds so many tasks."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         while True:
             for one in await app.workers.list():
                 if one.id == id and one.is_worker and one.leases >= leases:
