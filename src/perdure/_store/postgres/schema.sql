@@ -1,6 +1,6 @@
--- The whole schema, for reading; a test shows that the migrations make just this.
+-- The whole schema, for reading; a test shows that the migrations make exactly this.
 -- Moments are milliseconds since 1970 (UTC), lengths of time end in _ms, payloads are sealed envelopes.
--- Whatever is looked up or ordered by is COLLATE "C": the order of its bytes, the same on every server.
+-- Columns that are searched or sorted are COLLATE "C": the order of their bytes, the same on every server.
 
 CREATE SCHEMA perdure;
 
@@ -44,7 +44,7 @@ CREATE TABLE perdure.tasks (
 );
 CREATE UNIQUE INDEX tasks_current ON perdure.tasks (namespace, id) WHERE is_current;
 CREATE INDEX tasks_past ON perdure.tasks (namespace, id, uid) WHERE NOT is_current;
--- Only current tasks: so no verb, which has a task's uid, is ever tempted to look it up by status.
+-- Only current tasks, so that the planner cannot prefer this index when a verb looks a task up by its uid.
 CREATE INDEX tasks_shown ON perdure.tasks (namespace, status, hidden, uid) INCLUDE (pause_reason)
   WHERE is_current AND archived_at IS NULL;
 CREATE INDEX tasks_shown_archived ON perdure.tasks (namespace, status, hidden, uid)
@@ -160,8 +160,8 @@ CREATE TABLE perdure.tombstones (
   author      TEXT NOT NULL
 );
 
--- The newest batch of each process that writes: after a connection is lost at COMMIT, it tells whether
--- that batch is in.
+-- The newest batch of each process that writes: after a connection is lost at COMMIT, it tells if that batch was
+-- committed.
 CREATE TABLE perdure.committers (
   id    TEXT COLLATE "C" PRIMARY KEY,
   batch BIGINT NOT NULL,
@@ -234,7 +234,7 @@ CREATE TABLE perdure.shelf (
 );
 CREATE INDEX shelf_due ON perdure.shelf (owner, kind, due_at) WHERE due_at IS NOT NULL;
 
--- How many of a task's events each handler has had.
+-- The number of a task's events that each handler has received.
 CREATE TABLE perdure.deliveries (
   task_uid  TEXT COLLATE "C" NOT NULL,
   handler   TEXT COLLATE "C" NOT NULL,
@@ -253,8 +253,8 @@ CREATE TABLE perdure.rate_limits (
   PRIMARY KEY (namespace, provider)
 );
 
--- What the layers of a model's memory keep. `owner` is the task whose memory it is, '' when it is nobody's own;
--- `life` is '' but for a task that another took the place of: then its uid.
+-- The values that layers of a model's memory keep. `owner` is the task that a value belongs to, or ''. `life` is '', or
+-- the uid of an earlier task whose id now belongs to another task.
 CREATE TABLE perdure.memory (
   namespace  TEXT COLLATE "C" NOT NULL,
   life       TEXT COLLATE "C" NOT NULL,
@@ -269,7 +269,7 @@ CREATE TABLE perdure.memory (
 CREATE INDEX memory_by_owner ON perdure.memory (namespace, owner) WHERE owner <> '';
 CREATE INDEX memory_expiring ON perdure.memory (expires_at) WHERE expires_at IS NOT NULL;
 
--- What limits give out: a slot is somebody's while its task's lease is theirs, or, with `until`, until then.
+-- The slots of limits: a slot is taken while its task's lease has the same holder or, with `until`, until that moment.
 CREATE TABLE perdure.slots (
   scope    TEXT COLLATE "C" NOT NULL,
   n        BIGINT NOT NULL,
@@ -290,14 +290,14 @@ CREATE TABLE perdure.switches (
   PRIMARY KEY (namespace, id)
 );
 
--- How far each journal has come, apart from its entries, so that missing ones at its end are noticed.
+-- The last position of each journal, stored apart from its entries, so that missing entries at its end are noticed.
 CREATE TABLE perdure.journal_ends (
   task_uid TEXT COLLATE "C" PRIMARY KEY,
   line     BIGINT NOT NULL,
   position BIGINT NOT NULL
 ) WITH (fillfactor = 50);
 
--- Where events are sent to. The record is sealed: address, secrets, what is wanted. `worker` is the process that sends.
+-- The receivers of events. The record is sealed: address, secrets, wanted events. `worker` is the process that sends.
 CREATE TABLE perdure.webhooks (
   namespace     TEXT COLLATE "C" NOT NULL,
   id            TEXT COLLATE "C" NOT NULL,
@@ -310,7 +310,7 @@ CREATE TABLE perdure.webhooks (
   PRIMARY KEY (namespace, id)
 );
 
--- One message to one webhook. It is due while `due_at` is there; its id begins with the moment of its event.
+-- One message to one webhook. It is due at `due_at`, or never (NULL). Its id begins with the moment of its event.
 CREATE TABLE perdure.hook_deliveries (
   id        TEXT COLLATE "C" PRIMARY KEY,
   namespace TEXT COLLATE "C" NOT NULL,

@@ -1,4 +1,4 @@
--- The whole schema, for reading; a test shows that the migrations make just this.
+-- The whole schema, for reading; a test shows that the migrations make exactly this.
 -- Moments are milliseconds since 1970 (UTC), lengths of time end in _ms, payloads are sealed envelopes.
 
 CREATE TABLE tasks (
@@ -48,7 +48,7 @@ CREATE INDEX tasks_due ON tasks (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX tasks_asking ON tasks (namespace, COALESCE(due_at, 9007199254740991), updated_at, uid)
   WHERE status = 'paused' AND pause_reason IN ('human_approval', 'human_input');
 
--- The frame stands last, so that a listing does not read through it.
+-- The frame is the last column, so that a listing does not read through it.
 CREATE TABLE checkpoints (
   task_uid     TEXT NOT NULL,
   seq          INTEGER NOT NULL,
@@ -216,7 +216,7 @@ CREATE TABLE shelf (
 ) WITHOUT ROWID;
 CREATE INDEX shelf_due ON shelf (owner, kind, due_at) WHERE due_at IS NOT NULL;
 
--- How many of a task's events each handler has had.
+-- The number of a task's events that each handler has received.
 CREATE TABLE deliveries (
   task_uid  TEXT NOT NULL,
   handler   TEXT NOT NULL,
@@ -235,8 +235,8 @@ CREATE TABLE rate_limits (
   PRIMARY KEY (namespace, provider)
 ) WITHOUT ROWID;
 
--- What the layers of a model's memory keep. `owner` is the task whose memory it is, '' when it is nobody's own;
--- `life` is '' but for a task that another took the place of: then its uid.
+-- The values that layers of a model's memory keep. `owner` is the task that a value belongs to, or ''. `life` is '', or
+-- the uid of an earlier task whose id now belongs to another task.
 CREATE TABLE memory (
   namespace  TEXT NOT NULL,
   life       TEXT NOT NULL,
@@ -251,7 +251,7 @@ CREATE TABLE memory (
 CREATE INDEX memory_by_owner ON memory (namespace, owner) WHERE owner <> '';
 CREATE INDEX memory_expiring ON memory (expires_at) WHERE expires_at IS NOT NULL;
 
--- What limits give out: a slot is somebody's while its task's lease is theirs, or, with `until`, until then.
+-- The slots of limits: a slot is taken while its task's lease has the same holder or, with `until`, until that moment.
 CREATE TABLE slots (
   scope    TEXT NOT NULL,
   n        INTEGER NOT NULL,
@@ -272,7 +272,7 @@ CREATE TABLE switches (
   PRIMARY KEY (namespace, id)
 ) WITHOUT ROWID;
 
--- How far each journal has come, apart from its entries, so that missing ones at its end are noticed.
+-- The last position of each journal, stored apart from its entries, so that missing entries at its end are noticed.
 CREATE TABLE journal_ends (
   task_uid TEXT PRIMARY KEY,
   line     INTEGER NOT NULL,
@@ -283,7 +283,7 @@ CREATE TRIGGER journal_end AFTER INSERT ON journal BEGIN
   ON CONFLICT (task_uid) DO UPDATE SET line = excluded.line, position = excluded.position
   WHERE (excluded.line, excluded.position) > (journal_ends.line, journal_ends.position); END;
 
--- Where events are sent to. The record is sealed: address, secrets, what is wanted. `worker` is the process that sends.
+-- The receivers of events. The record is sealed: address, secrets, wanted events. `worker` is the process that sends.
 CREATE TABLE webhooks (
   namespace     TEXT NOT NULL,
   id            TEXT NOT NULL,
@@ -296,7 +296,7 @@ CREATE TABLE webhooks (
   PRIMARY KEY (namespace, id)
 ) WITHOUT ROWID;
 
--- One message to one webhook. It is due while `due_at` is there; its id begins with the moment of its event.
+-- One message to one webhook. It is due at `due_at`, or never (NULL). Its id begins with the moment of its event.
 CREATE TABLE hook_deliveries (
   id        TEXT PRIMARY KEY,
   namespace TEXT NOT NULL,

@@ -1,5 +1,5 @@
--- 0001_first: tasks, their checkpoints, leases, attempts, events and journal; what committers have done.
--- The schema itself and perdure.migrations are made by whoever runs the first migration.
+-- 0001_first: tasks, their checkpoints, leases, attempts, events and journal; the batches of committers.
+-- The process that runs the first migration also makes the schema itself and perdure.migrations.
 
 CREATE TABLE perdure.tasks (
   uid          TEXT COLLATE "C" PRIMARY KEY,
@@ -35,7 +35,7 @@ CREATE TABLE perdure.tasks (
 );
 CREATE UNIQUE INDEX tasks_current ON perdure.tasks (namespace, id) WHERE is_current;
 CREATE INDEX tasks_by_id ON perdure.tasks (namespace, id, uid);
--- Only current tasks: so no verb, which has a task's uid, is ever tempted to look it up by status.
+-- Only current tasks, so that the planner cannot prefer this index when a verb looks a task up by its uid.
 CREATE INDEX tasks_by_status ON perdure.tasks (namespace, status, uid) WHERE is_current;
 CREATE INDEX tasks_due ON perdure.tasks (due_at) WHERE due_at IS NOT NULL;
 
@@ -139,8 +139,8 @@ CREATE TABLE perdure.tombstones (
   author      TEXT NOT NULL
 );
 
--- The newest batch of each process that writes: after a connection is lost at COMMIT, it tells whether
--- that batch is in.
+-- The newest batch of each process that writes: after a connection is lost at COMMIT, it tells if that batch was
+-- committed.
 CREATE TABLE perdure.committers (
   id    TEXT COLLATE "C" PRIMARY KEY,
   batch BIGINT NOT NULL,

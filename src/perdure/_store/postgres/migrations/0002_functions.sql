@@ -1,4 +1,4 @@
--- 0002_functions: which durable function a task carries out, the questions it is paused on, its signals.
+-- 0002_functions: the durable function that a task carries out, the questions it is paused on, its signals.
 
 CREATE TABLE perdure.calls (
   task_uid   TEXT COLLATE "C" PRIMARY KEY,

@@ -1,4 +1,4 @@
--- 0005_memory: what the layers of a model's memory keep, by key.
+-- 0005_memory: the values of the layers of a model's memory, by key.
 
 CREATE TABLE perdure.memory (
   namespace  TEXT COLLATE "C" NOT NULL,

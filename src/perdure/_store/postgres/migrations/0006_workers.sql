@@ -1,4 +1,5 @@
--- 0006_workers: what workers know and are asked for, how a call waits its turn, and slots that limits give out.
+-- 0006_workers: the announcements of workers and the requests to them, the turns of waiting calls, and the slots of
+-- limits.
 
 ALTER TABLE perdure.workers ADD COLUMN knows TEXT NOT NULL DEFAULT '';
 ALTER TABLE perdure.workers ADD COLUMN wish TEXT NOT NULL DEFAULT '';
@@ -9,7 +10,7 @@ ALTER TABLE perdure.calls ADD COLUMN deadline_at BIGINT;
 ALTER TABLE perdure.calls ADD COLUMN losses BIGINT NOT NULL DEFAULT 0;
 ALTER TABLE perdure.calls ADD COLUMN lost_position BIGINT NOT NULL DEFAULT 0;
 CREATE INDEX calls_by_deadline ON perdure.calls (deadline_at) WHERE deadline_at IS NOT NULL;
--- Work is found from the tasks that are under way, which are few; not from all calls there ever were.
+-- Claimable tasks are found among the unfinished tasks, which are few, rather than among all calls.
 DROP INDEX perdure.calls_by_function;
 
 CREATE TABLE perdure.slots (

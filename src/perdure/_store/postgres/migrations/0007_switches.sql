@@ -1,4 +1,4 @@
--- 0007_switches: who has stopped which task, or all of a namespace (id ''), from outside.
+-- 0007_switches: tasks that an operator has stopped from outside, or whole namespaces (id '').
 
 CREATE TABLE perdure.switches (
   namespace TEXT COLLATE "C" NOT NULL,

@@ -1,3 +1,3 @@
--- 0009_answers: what the one write of a batch answered, for the process whose connection was lost with its COMMIT.
+-- 0009_answers: the answer of a batch with one write, for a process whose connection was lost at COMMIT.
 
 ALTER TABLE perdure.committers ADD COLUMN answer TEXT;

@@ -1,4 +1,5 @@
--- 0010_journal_ends: how far each journal has come, apart from its entries, so that missing ones at its end are noticed.
+-- 0010_journal_ends: the last position of each journal, stored apart from its entries, so that missing entries at its
+-- end are noticed.
 
 CREATE TABLE perdure.journal_ends (
   task_uid TEXT COLLATE "C" PRIMARY KEY,

@@ -1,3 +1,3 @@
--- 0011_lists.post: tasks_listed takes its place.
+-- 0011_lists.post: drop the index that tasks_listed replaces.
 
 DROP INDEX perdure.tasks_by_status;

@@ -1,4 +1,4 @@
--- 0011_lists: what pages, counts and changes of tasks are read from, so that none of them sorts or reads all tasks.
+-- 0011_lists: indexes for pages, counts and changes of tasks, so that none of these sorts or reads all tasks.
 
 CREATE INDEX tasks_listed ON perdure.tasks (namespace, status, uid) INCLUDE (pause_reason) WHERE is_current AND archived_at IS NULL;
 CREATE INDEX tasks_archived ON perdure.tasks (namespace, status, uid) WHERE is_current AND archived_at IS NOT NULL;

@@ -1,5 +1,5 @@
--- 0013_inbox: open questions to people, the soonest to expire first, without reading what is sealed.
--- Of a question that was asked before, only its next look is known: its reminder or its expiry.
+-- 0013_inbox: open questions to people, the soonest to expire first, without opening sealed columns.
+-- Of a question that was asked before this migration, only the next due moment is known: its reminder or its expiry.
 
 ALTER TABLE perdure.pauses ADD COLUMN expires_at BIGINT;
 UPDATE perdure.pauses SET expires_at = due_at WHERE answer IS NULL AND reason IN ('human_approval', 'human_input');

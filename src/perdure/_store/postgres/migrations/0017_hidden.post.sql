@@ -1,4 +1,4 @@
--- 0017_hidden.post: tasks_shown, tasks_moved and their twins take their place.
+-- 0017_hidden.post: drop the indexes that tasks_shown, tasks_moved and their twins replace.
 
 DROP INDEX perdure.tasks_listed;
 DROP INDEX perdure.tasks_archived;

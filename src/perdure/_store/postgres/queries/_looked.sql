@@ -1,4 +1,4 @@
--- The fences keep the order of what was looked at: each row is found by its key, one after the other.
+-- OFFSET 0 keeps the order of the rows: each is found by its key, one after the other.
 CROSS JOIN LATERAL (SELECT * FROM perdure.tasks WHERE tasks.uid = looked.uid OFFSET 0) AS tasks
 LEFT JOIN LATERAL (SELECT function, version, queue, parent_uid FROM perdure.calls
                    WHERE calls.task_uid = looked.uid OFFSET 0) AS calls ON true

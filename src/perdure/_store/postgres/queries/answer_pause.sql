@@ -1,7 +1,7 @@
--- answer_pause: the first answer stands; a task that waits for its questions is resumed, one that was paused from
--- outside (its last attempt did not end by pausing) stays paused. The outcome of an effect (topic ~effect) can be given
--- after the task has ended too. With `line` only the question of that line is answered: a later line asks its own at
--- the same paths.
+-- answer_pause: answer a question; the first answer stands. A task that waits for its questions is resumed. A task that
+-- was paused from outside (its last attempt did not end by pausing) stays paused. The outcome of an effect (topic
+-- ~effect) can be given after the task has ended too. With `line` only the question of that line is answered, because a
+-- later line asks its own questions at the same paths.
 WITH waits AS (
   SELECT 1 FROM perdure.tasks
   WHERE uid = %(uid)s::text AND status = 'paused'

@@ -1,5 +1,5 @@
--- append_entry: one journal entry, only while the lease is still ours.
--- The epoch is the fence: a worker that slept through its lease inserts no row and learns that it lost.
+-- append_entry: add one journal entry, only while the lease is still ours.
+-- The epoch is the fence: a worker that slept through its lease inserts no row and learns that it has lost the lease.
 -- FOR SHARE makes a new claim wait until this entry is committed, so the next worker cannot read the
 -- journal without it; and it makes this entry wait for a claim under way, and then see its epoch.
 -- `|| ''` keeps the planner off the index by worker: a busy process has thousands of leases.

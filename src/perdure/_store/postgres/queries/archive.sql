@@ -1,4 +1,4 @@
--- archive: a finished task out of sight, or back.
+-- archive: hide a finished task from lists, or show it again.
 WITH changed AS (
   UPDATE perdure.tasks
   SET archived_at = %(archived_at)s::bigint, version = version + 1, updated_at = %(at)s::bigint,

@@ -1,5 +1,5 @@
--- changed_tasks: what has changed since a moment, archived ones too and hidden ones not; of each status the first `limit`, which the caller
--- puts in order. Status by status, as the index has them.
+-- changed_tasks: tasks that have changed since a moment, including archived tasks but not hidden ones. It reads status
+-- by status, as the index is ordered, and returns the first `limit` of each; the caller merges them.
 SELECT
 --> summary_columns
 FROM (

@@ -1,4 +1,4 @@
--- checkpoint: one more snapshot, which is now the state; only while the lease is ours.
+-- checkpoint: add a snapshot, which becomes the state; only while the lease is ours.
 -- A delta names the checkpoint it was made from; if the state has moved since, nothing is written.
 --> fence
 changed AS (

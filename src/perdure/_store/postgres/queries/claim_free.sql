@@ -1,6 +1,6 @@
 -- claim_free: take the free lease of a running task, as a worker does for many tasks at once. The epoch that was seen
--- is the condition: if another process has had the lease since then, it was quicker. A row that another transaction has
--- locked is left out: a worker never waits for a task, it takes another one.
+-- is the condition: if another process has had the lease since then, nothing is written. A row that another transaction
+-- has locked is left out: a worker takes another task rather than wait.
 WITH workable AS MATERIALIZED (
   SELECT 1 FROM perdure.tasks WHERE uid = %(uid)s::text AND status || '' = 'running' FOR NO KEY UPDATE SKIP LOCKED
 ),

@@ -1,4 +1,4 @@
--- count_by_agent: how many tasks a filter lets through, out of the tasks of one agent; no more than `look` are looked at.
+-- count_by_agent: count the tasks of one agent that match a filter; at most `look` tasks are examined.
 SELECT tasks.status, tasks.pause_reason, count(*)
 FROM (
 --> lane_agent

@@ -1,4 +1,4 @@
--- count_by_archived: how many tasks a filter lets through, out of the archived ones of one status; no more than `look` are looked at.
+-- count_by_archived: count the archived tasks of one status that match a filter; at most `look` tasks are examined.
 SELECT tasks.status, tasks.pause_reason, count(*)
 FROM (
 --> lane_archived

@@ -1,4 +1,4 @@
--- count_by_function: how many tasks a filter lets through, out of the calls of one function; no more than `look` are looked at.
+-- count_by_function: count the tasks of one function that match a filter; at most `look` tasks are examined.
 SELECT tasks.status, tasks.pause_reason, count(*)
 FROM (
 --> lane_function

@@ -1,4 +1,5 @@
--- count_by_status: how many tasks a filter lets through, out of one status, but for archived ones; no more than `look` are looked at.
+-- count_by_status: count the tasks of one status that match a filter, without archived ones; at most `look` tasks are
+-- examined.
 SELECT tasks.status, tasks.pause_reason, count(*)
 FROM (
 --> lane_status

@@ -1,4 +1,4 @@
--- delete_task: nothing of the task stays but its tombstone, which keeps the head of its chain.
+-- delete_task: delete every row of the task. Its tombstone stays, and keeps the head of its chain.
 WITH gone AS (
   DELETE FROM perdure.tasks
   WHERE uid = %(uid)s::text AND version = %(version)s::bigint AND status IN ('completed', 'failed', 'cancelled')

@@ -1,4 +1,4 @@
--- deliver: a handler has had the events of a task up to this one; never fewer than before.
+-- deliver: record that a handler has received the events of a task up to this one. The number never falls.
 INSERT INTO perdure.deliveries (task_uid, handler, delivered)
 SELECT uid, %(handler)s::text, %(delivered)s::bigint FROM perdure.tasks WHERE uid = %(uid)s::text
 ON CONFLICT (task_uid, handler) DO UPDATE SET delivered = excluded.delivered

@@ -1,4 +1,4 @@
--- drop_deliveries: the messages of a webhook that were made before a moment are gone, some at a time. `uid` is the
+-- drop_deliveries: delete some of a webhook's messages that were made before a moment. `uid` is the
 -- namespace.
 DELETE FROM perdure.hook_deliveries WHERE id = ANY (ARRAY(
   SELECT id FROM perdure.hook_deliveries

@@ -1,4 +1,4 @@
--- due_deliveries: the messages of a webhook that are due by the given moment, the longest due first.
+-- due_deliveries: the messages of a webhook that are due by the given moment, those due longest first.
 SELECT id, webhook, task_uid, number, event, made_at, due_at, tries, state, status, sent_at, took_ms, body, answer
 FROM perdure.hook_deliveries WHERE namespace = %(namespace)s::text AND webhook = %(webhook)s::text AND due_at <= %(by)s::bigint
 ORDER BY due_at, id LIMIT %(limit)s::bigint;

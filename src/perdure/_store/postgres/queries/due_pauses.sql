@@ -1,5 +1,5 @@
--- due_pauses: open questions with a moment to look at them, earliest first: those that wait for a check of the outside
--- world (topic ~poll), or the others. Those of ended tasks are included, so that a worker can clear them.
+-- due_pauses: open questions with a due moment, earliest first: those that wait for a check of the outside world (topic
+-- ~poll), or the others. Questions of ended tasks are included, so that a worker can clear them.
 SELECT tasks.uid, tasks.id, tasks.status, path, reason, topic, question, asked_at, pauses.due_at
 FROM perdure.pauses JOIN perdure.tasks ON tasks.uid = pauses.task_uid
 WHERE tasks.namespace = %(namespace)s::text AND answer IS NULL AND pauses.due_at IS NOT NULL

@@ -1,4 +1,4 @@
--- extent_by_due: the last of the `look` tasks that a page looks at; none when there are fewer.
+-- extent_by_due: the last of the `look` tasks that a page examines; no row when there are fewer.
 SELECT due_at, uid FROM (
 --> lane_due
 ) AS looked

@@ -1,4 +1,5 @@
--- facets_by_status: what the newest tasks of one status can be filtered by; no more than `look` are looked at.
+-- facets_by_status: the values by which the newest tasks of one status can be filtered; at most `look` tasks are
+-- examined.
 SELECT calls.function, calls.queue, tasks.agent, tasks.tags, count(*)
 FROM (
 --> lane_status

@@ -1,4 +1,4 @@
--- get_memories: what is kept under these keys, a JSON list.
+-- get_memories: the values under these keys, which are given as a JSON list.
 SELECT key, version, value FROM perdure.memory
 WHERE namespace = %(namespace)s::text AND life = ''
   AND key = ANY (ARRAY(SELECT json_array_elements_text(%(keys)s::json)))

@@ -1,4 +1,4 @@
--- heads_of_events: the beginning of each event's body, where its key is named.
+-- heads_of_events: the first bytes of each event's body, which name its key.
 SELECT task_uid, number, substr(body, 1, 300)
 FROM perdure.events WHERE (task_uid, number) > (%(uid)s::text, %(number)s::bigint)
 ORDER BY task_uid, number LIMIT %(limit)s::bigint;

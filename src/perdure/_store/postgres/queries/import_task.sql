@@ -1,6 +1,6 @@
--- import_task: a task with all its rows, as another store gave them, if its id and its uid are both unknown here. Each
--- parameter is a JSON list of one table's rows, in the form of dump_task. A hidden task is not hidden here, because its
--- parent is not imported with it.
+-- import_task: add a task with all its rows, as another store exported them, if its id and its uid are both unknown
+-- here. Each parameter is a JSON list of one table's rows, in the form of dump_task. A hidden task is not hidden here,
+-- because its parent is not imported with it.
 WITH changed AS (
   INSERT INTO perdure.tasks SELECT * FROM jsonb_populate_recordset(
     jsonb_populate_record(NULL::perdure.tasks, '{"hidden": 0}'), %(tasks)s::jsonb)

@@ -1,4 +1,4 @@
--- invalidate: these checkpoints must not be resumed from; the newest one left is the state.
+-- invalidate: mark checkpoints that must not be resumed from. The newest one that is left becomes the state.
 WITH changed AS (
   UPDATE perdure.tasks
   SET state_seq = %(target)s::bigint, version = version + 1, updated_at = %(at)s::bigint,

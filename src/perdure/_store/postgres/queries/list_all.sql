@@ -1,4 +1,4 @@
--- list_all: every task, history and archived ones too, in the order they were made; for upkeep.
+-- list_all: every task, with history and archived ones, in the order they were made; for upkeep.
 SELECT
 --> task_columns
 FROM perdure.tasks

@@ -1,5 +1,5 @@
--- list_tasks: newest first, from below the cursor. Uids rise with time, so rows added while a reader pages are before
--- the first page: no row is shown twice and none is left out.
+-- list_tasks: a page of tasks, newest first, from below the cursor. Uids rise with time, so a task added between two
+-- pages belongs before the first one. No task is listed twice and none is left out.
 SELECT
 --> task_columns
 FROM perdure.tasks

@@ -1,5 +1,5 @@
--- open_pause: a question of a durable function, asked once; only while the lease is ours.
--- With a topic it waits for a signal of that name: one that came earlier is its answer at once.
+-- open_pause: ask a question of a durable function, once; only while the lease is ours.
+-- With a topic the question waits for a signal of that name. A signal that came earlier answers it at once.
 --> fence
 early AS (
   SELECT number, value, sent_by FROM perdure.signals

@@ -1,4 +1,5 @@
--- page_by_archived_changed: tasks a filter lets through, changed last first, out of the archived ones of one status; no more than `look` are looked at.
+-- page_by_archived_changed: the archived tasks of one status that match a filter, last changed first; at most `look`
+-- tasks are examined.
 SELECT
 --> summary_columns
 FROM (

@@ -1,4 +1,4 @@
--- page_by_asked: durable functions with a question that is due at some moment, earliest first.
+-- page_by_asked: durable functions that have a question with a due moment, earliest first.
 SELECT
 --> summary_columns
 FROM (

@@ -1,4 +1,4 @@
--- page_by_due: tasks a filter lets through, tasks that are to be looked at at some moment, the earliest first; no more than `look` are looked at.
+-- page_by_due: the tasks with a due moment that match a filter, earliest first; at most `look` tasks are examined.
 SELECT
 --> summary_columns
 FROM (

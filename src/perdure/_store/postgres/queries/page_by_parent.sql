@@ -1,5 +1,4 @@
--- page_by_parent: tasks a filter lets through, newest first, out of what one task has started; no more than
--- `look` are looked at.
+-- page_by_parent: the children of one task that match a filter, newest first; at most `look` tasks are examined.
 SELECT
 --> summary_columns
 FROM (

@@ -1,4 +1,5 @@
--- page_by_status_changed: tasks a filter lets through, changed last first, out of one status, but for archived ones; no more than `look` are looked at.
+-- page_by_status_changed: the tasks of one status that match a filter, last changed first, without archived ones; at
+-- most `look` tasks are examined.
 SELECT
 --> summary_columns
 FROM (

@@ -1,4 +1,4 @@
--- prune: delete this checkpoint, unless it is the state, is pinned, or another one is a delta of it. The engine has
+-- prune: delete this checkpoint, unless it is the state, is pinned, or is the base of another one. The engine has
 -- locked the task's row, so no delta of it can be added meanwhile.
 WITH pruned AS (
   DELETE FROM perdure.checkpoints AS doomed

@@ -1,5 +1,5 @@
--- put_memory: store one value under a key, unless another write was quicker. `seen` is the version it is made for: 0
--- for none, or only an expired one; NULL for any. With an epoch, only while that lease is ours.
+-- put_memory: store one value under a key, unless another write came first. `seen` is the version the caller has read:
+-- 0 means no value, or an expired one; NULL means any. With an epoch, only while that lease is ours.
 --> fence
 kept AS (
   INSERT INTO perdure.memory (namespace, life, key, owner, version, at, expires_at, value)

@@ -1,7 +1,7 @@
 -- read_blocked: tasks that have not begun because they depend on others (hidden ones never do), with the status of each
 -- dependency; with `settled`, only those that need a decision: all dependencies have completed, or one has ended
--- otherwise. Each is looked up by itself, in the unique index: a join would be planned for as few tasks as were there
--- at first.
+-- otherwise. Each dependency is looked up by itself, in the unique index. A join would be planned for the few tasks
+-- that the table held at first.
 SELECT blocked.uid, blocked.id, blocked.config, wanted.value,
        (SELECT other.status FROM perdure.tasks AS other
         WHERE other.namespace = blocked.namespace AND other.id = wanted.value AND other.is_current)

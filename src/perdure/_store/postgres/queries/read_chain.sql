@@ -1,5 +1,5 @@
 -- read_chain: a checkpoint and the frames it is built from, keyframe first.
--- UNION, not UNION ALL: damaged rows that name each other as their base must not be followed for ever.
+-- UNION, not UNION ALL: the walk must end at damaged rows that name each other as their base.
 WITH RECURSIVE links (seq) AS (
   SELECT %(target)s::bigint
   UNION

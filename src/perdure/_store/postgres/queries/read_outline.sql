@@ -1,4 +1,4 @@
--- read_outline: all checkpoints of a task without their bytes; of a large frame, who owns its chunks.
+-- read_outline: all checkpoints of a task without their bytes; for a large frame, the owner of its chunks.
 SELECT seq, line, parent, base, at, label, cause, depth, author, size, stored, chain_size, chain_length, position,
        valid, superseded, pinned, chunks, CASE WHEN chunks > 0 THEN frame ELSE ''::bytea END
 FROM perdure.checkpoints WHERE task_uid = %(uid)s::text ORDER BY seq;

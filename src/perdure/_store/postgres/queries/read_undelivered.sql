@@ -1,5 +1,5 @@
--- read_undelivered: tasks with events that a handler has not had: of those that go on, and of those that ended
--- since a moment. `since` is when the handler was first known: tasks that rest since before it are not told.
+-- read_undelivered: unfinished tasks, and tasks that ended since a moment, with events that a handler has not received.
+-- `since` is when the handler was first known: tasks that have not changed since then are left out.
 SELECT tasks.uid, tasks.id, tasks.event_count, COALESCE(deliveries.delivered, 0)
 FROM perdure.tasks
 LEFT JOIN perdure.deliveries ON deliveries.task_uid = tasks.uid AND deliveries.handler = %(handler)s::text

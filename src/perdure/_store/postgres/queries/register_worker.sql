@@ -1,4 +1,4 @@
--- register_worker: this process, as others will look for it.
+-- register_worker: add the row by which other processes find this one.
 INSERT INTO perdure.workers (id, host, boot_id, pid_ns, pid, pid_start, "user", lease_ms, started_at)
 VALUES (%(worker)s::text, %(host)s::text, %(boot_id)s::text, %(pid_ns)s::text, %(pid)s::bigint, %(pid_start)s::bigint,
         %(user)s::text, %(lease_ms)s::bigint, %(at)s::bigint)

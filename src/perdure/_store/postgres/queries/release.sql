@@ -1,4 +1,4 @@
--- release: the attempt has ended by itself, and any process may take the lease.
+-- release: give the lease back after the attempt has ended by itself; any process may claim it.
 WITH freed AS (
   UPDATE perdure.leases SET worker = NULL
   WHERE task_uid = %(uid)s::text AND epoch = %(epoch)s::bigint AND worker || '' = %(worker)s::text

@@ -1,4 +1,4 @@
--- reseal_call: what a durable function was called with, under another key.
+-- reseal_call: seal a durable function's arguments with another key.
 UPDATE perdure.calls SET arguments = %(arguments)s::bytea, budget = %(budget)s::bytea
 WHERE task_uid = %(uid)s::text AND arguments = %(old_arguments)s::bytea
   AND budget IS NOT DISTINCT FROM %(old_budget)s::bytea

@@ -1,5 +1,5 @@
--- reseal_checkpoint: the same frame under another key, unless it became a keyframe or went meanwhile.
--- A large frame has new chunks under a new owner; the old ones go with the row that named them.
+-- reseal_checkpoint: seal a frame with another key, unless it became a keyframe or was deleted meanwhile. A large frame
+-- gets new chunks under a new owner; the old chunks are deleted with the row that named them.
 WITH resealed AS (
   UPDATE perdure.checkpoints
   SET frame = %(frame)s::bytea, stored = %(stored)s::bigint, chunks = %(chunks)s::bigint

@@ -1,5 +1,5 @@
--- reseal_task: a task's sealed columns under another key, unless one of them was written meanwhile. The content is the
--- same, so the version and the time of the last change stay.
+-- reseal_task: seal a task's columns with another key, unless one of them was written meanwhile. The content does not
+-- change, so the version and the time of the last change stay.
 UPDATE perdure.tasks
 SET config = %(config)s::bytea, pause = %(pause)s::bytea, progress = %(progress)s::bytea,
     result = %(result)s::bytea, error = %(error)s::bytea

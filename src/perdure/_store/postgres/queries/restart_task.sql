@@ -1,5 +1,5 @@
 -- restart_task: turn a finished task into history and give its id to a new one, in one write. Memory values of the old
--- task stay with it. A uid in use is refused, and so is any id but the old one's.
+-- task stay with it. A uid in use is refused, and so is an id other than the old task's.
 WITH former AS (
   UPDATE perdure.tasks SET is_current = false
   WHERE uid = %(old)s::text AND namespace = %(namespace)s::text AND id = %(id)s::text AND is_current

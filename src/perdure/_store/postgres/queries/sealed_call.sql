@@ -1,2 +1,2 @@
--- sealed_call: what a durable function was called with, as it is sealed.
+-- sealed_call: a durable function's arguments, still sealed.
 SELECT arguments, budget FROM perdure.calls WHERE task_uid = %(uid)s::text;

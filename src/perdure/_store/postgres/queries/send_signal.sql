@@ -1,6 +1,6 @@
 -- send_signal: give a signal to the oldest open question that waits for its name, and resume a task that waits for its
--- questions; if no question waits, the signal is kept for the next one. With `once` it is refused if it was sent
--- before.
+-- questions; if no question waits, the signal is kept for the next one. With `once` a signal with the same mark is
+-- refused.
 WITH waiting AS (
   SELECT path FROM perdure.pauses
   WHERE task_uid = %(uid)s::text AND topic = %(name)s::text AND answer IS NULL

@@ -1,4 +1,4 @@
--- set_switch: stop a task (or, with id '', every task of a namespace) from outside, or let it go on.
+-- set_switch: stop a task from outside, or let it continue; with id '' every task of a namespace.
 INSERT INTO perdure.switches (namespace, id, is_on, why, at, author)
 VALUES (%(namespace)s::text, %(id)s::text, %(is_on)s::int <> 0, %(why)s::text, %(at)s::bigint, %(author)s::text)
 ON CONFLICT (namespace, id)

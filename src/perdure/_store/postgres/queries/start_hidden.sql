@@ -1,4 +1,4 @@
--- start_hidden: the same as start_function, for a task that is a hidden part of its parent.
+-- start_hidden: as start_function, for a task that is a hidden part of its parent.
 WITH changed AS (
   INSERT INTO perdure.tasks (uid, namespace, id, status, name, description, agent, tags, config, depends_on,
                              event_count, event_head, created_at, updated_at, attempts, started_at, hidden)

@@ -1,5 +1,5 @@
--- suspend: the attempt has been unwound and the task waits for its open questions, unless one of them was answered
--- meanwhile: then nothing changes, and the caller continues with the answer.
+-- suspend: pause the task until its open questions are answered; its attempt has been unwound. If one was answered
+-- meanwhile, nothing changes and the caller continues with the answer.
 --> fence
 changed AS (
   UPDATE perdure.tasks

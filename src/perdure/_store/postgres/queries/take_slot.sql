@@ -1,4 +1,4 @@
--- take_slot: one of the slots a limit gives out, if it is still as it was seen (or was not there).
+-- take_slot: take a slot of a limit, if its row is still as the caller saw it (or still missing).
 INSERT INTO perdure.slots (scope, n, task_uid, epoch, worker, until)
 VALUES (%(scope)s::text, %(n)s::bigint, %(uid)s::text, %(epoch)s::bigint, %(worker)s::text, %(until)s::bigint)
 ON CONFLICT (scope, n) DO UPDATE

@@ -1,8 +1,8 @@
--- write_memory: many values under their keys and keys to forget, all of them or none. `rows` is a JSON list; `seen` of a
--- row is as for put_memory, and its value lies in `contents` from `start` on, `size` bytes long; a key without a size is
--- forgotten. With an epoch, only while that lease is ours. The answer is each row's version, of a forgotten key the last.
--- A key that another session adds meanwhile cannot be locked: the value is NULL then, which is an error, and the batch
--- is sent again.
+-- write_memory: store many values and delete others: all of them or none. `rows` is a JSON list; `seen` of a row is as
+-- for put_memory, and its value lies in `contents` from `start` on, `size` bytes long; a key without a size is deleted.
+-- With an epoch, only while that lease is ours. The answer is each row's version; for a deleted key, its last one. A
+-- key that another session adds meanwhile cannot be locked. Its value is then NULL, which is an error, and the batch is
+-- sent again.
 --> fence
 asked AS MATERIALIZED (
   SELECT * FROM jsonb_to_recordset(%(rows)s::jsonb) AS row (

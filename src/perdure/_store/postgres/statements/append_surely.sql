@@ -1,6 +1,6 @@
--- append_surely: append_entry, or an error when it is refused: so that COMMIT can follow unseen.
--- Without the lease there is no position, which must not be NULL; a position that is taken is taken. FOR SHARE and
--- `|| ''` as in append_entry.
+-- append_surely: append_entry, but with an error when it is refused, so that COMMIT can be sent without waiting for the
+-- answer. Without the lease the position is NULL, which its column refuses; a position in use breaks the primary key.
+-- FOR SHARE and `|| ''` as in append_entry.
 WITH added AS (
   INSERT INTO perdure.journal (task_uid, line, position, entry)
   VALUES (

@@ -1,7 +1,7 @@
--- begin_batch: how this transaction waits and commits, whatever the defaults are, and which batch of ours it is. The
--- settings hold for this transaction only, so a pooler can give the connection to another client afterwards. They are
--- made before the row is touched, which may have to wait; OFFSET 0 keeps it so. After newest_batch no batch is begun
--- under this name: its number would be NULL, which the column refuses.
+-- begin_batch: set how this transaction waits and commits, whatever the defaults are, and record the number of our
+-- batch. The settings hold for this transaction only, so a pooler can give the connection to another client afterwards.
+-- They are made before the row is touched, because that can wait for a lock; OFFSET 0 keeps this order. After
+-- newest_batch no batch can begin under this name: its number would be NULL, which the column refuses.
 INSERT INTO perdure.committers (id, batch, at)
 SELECT %(committer)s::text, %(batch)s::bigint, (extract(epoch FROM now()) * 1000)::bigint
 FROM (

@@ -1,8 +1,7 @@
--- complete_functions: complete_function for many tasks at once, each behind its own fence. The rows come
--- as one JSON document, payloads in base64.
--- The engine has locked tasks and leases already, in order. LATERAL and `|| ''` as in append_entries; ANY (ARRAY …)
--- has rows looked up by their keys, whatever the planner believes of the tables. Attempts are not joined with `ends`: for
--- each row of it the whole array would be sorted anew.
+-- complete_functions: complete_function for many tasks at once, each behind its own fence. The rows come as one JSON
+-- document, payloads in base64. The engine has locked tasks and leases already, in order. LATERAL and `|| ''` as in
+-- append_entries; ANY (ARRAY …) makes the planner look rows up by their keys, whatever it believes of the tables.
+-- Attempts are not joined with `ends`: the planner would sort the whole array again for each row.
 WITH given AS MATERIALIZED (
   SELECT row.* FROM json_to_recordset(%(rows)s::json) AS row (
     uid text, epoch bigint, worker text, at bigint, kind text, author text, body text, digest text, result text)

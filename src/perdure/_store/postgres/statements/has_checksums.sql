@@ -1,2 +1,2 @@
--- has_checksums: whether the server finds flipped bits in its pages.
+-- has_checksums: tells if the server detects flipped bits in its pages.
 SELECT (current_setting('data_checksums') = 'on')::int::bigint;

@@ -1,4 +1,4 @@
--- lock_one: the one task of a batch, and then its lease, which the batch changes.
+-- lock_one: lock the only task of a batch, and then its lease, which the batch changes.
 WITH task AS MATERIALIZED (
   SELECT uid FROM perdure.tasks WHERE uid = %(id)s::text FOR NO KEY UPDATE
 )

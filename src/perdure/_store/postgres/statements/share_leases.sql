@@ -1,2 +1,2 @@
--- share_leases: the leases of a batch that only depends on them.
+-- share_leases: share-lock the leases of a batch that depends on them without changing them.
 SELECT 1 FROM perdure.leases WHERE task_uid = ANY (%(ids)s::text[]) ORDER BY task_uid FOR SHARE;

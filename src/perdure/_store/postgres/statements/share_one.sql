@@ -1,4 +1,4 @@
--- share_one: the one task of a batch, and then its lease, which the batch only depends on.
+-- share_one: lock the only task of a batch, and share-lock its lease, which the batch does not change.
 WITH task AS MATERIALIZED (
   SELECT uid FROM perdure.tasks WHERE uid = %(id)s::text FOR NO KEY UPDATE
 )

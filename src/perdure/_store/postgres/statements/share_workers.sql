@@ -1,2 +1,2 @@
--- share_workers: the process that claims. Its row is not forgotten while the claim is under way; it may beat.
+-- share_workers: share-lock the row of the process that claims. It cannot be deleted during the claim, but it can beat.
 SELECT 1 FROM perdure.workers WHERE id = ANY (%(ids)s::text[]) ORDER BY id FOR KEY SHARE;

@@ -1,6 +1,6 @@
--- start_functions: start_function for many tasks at once; a fifth of the server's time of as many statements.
--- They come as one JSON document, payloads in base64, in the order of their keys: neighbours that have all but five
--- values in common have these once. It is a fourth of the server's time to read all of them for each.
+-- start_functions: start_function for many tasks at once, in a fifth of the server's time of as many statements. They
+-- come as one JSON document, payloads in base64, in the order of their keys: neighbours that differ in only five values
+-- carry the others once. Reading all values for each task would take a fourth of the server's time.
 WITH given AS MATERIALIZED (
   SELECT own.*, namespace, status, name, description, agent, tags, config, depends_on, worker, host, pid, "user", cause,
          author, size, stored, chunks, frame, function, function_version, queue, priority, parent_uid, budget, call_key,

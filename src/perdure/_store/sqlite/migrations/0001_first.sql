@@ -37,7 +37,7 @@ CREATE INDEX tasks_by_id ON tasks (namespace, id, uid);
 CREATE INDEX tasks_by_status ON tasks (namespace, status, uid);
 CREATE INDEX tasks_due ON tasks (due_at) WHERE due_at IS NOT NULL;
 
--- The frame stands last, so that a listing does not read through it.
+-- The frame is the last column, so that a listing does not read through it.
 CREATE TABLE checkpoints (
   task_uid     TEXT NOT NULL,
   seq          INTEGER NOT NULL,

@@ -1,4 +1,4 @@
--- 0002_functions: which durable function a task carries out, and the questions it is paused on.
+-- 0002_functions: the durable function that a task carries out, and the questions it is paused on.
 
 CREATE TABLE calls (
   task_uid   TEXT PRIMARY KEY,

@@ -1,4 +1,4 @@
--- 0003_shelf: named values beside tasks (schedules, triggers, frames), and what handlers have had of events.
+-- 0003_shelf: named values beside tasks (schedules, triggers, frames), and the events that handlers have received.
 
 -- Values with a name and a version, kept for a task (its uid) or for a namespace ("namespace:…").
 CREATE TABLE shelf (
@@ -14,7 +14,7 @@ CREATE TABLE shelf (
 ) WITHOUT ROWID;
 CREATE INDEX shelf_due ON shelf (owner, kind, due_at) WHERE due_at IS NOT NULL;
 
--- How many of a task's events each handler has had.
+-- The number of a task's events that each handler has received.
 CREATE TABLE deliveries (
   task_uid  TEXT NOT NULL,
   handler   TEXT NOT NULL,
@@ -23,5 +23,5 @@ CREATE TABLE deliveries (
 ) WITHOUT ROWID;
 CREATE INDEX tasks_finished ON tasks (namespace, finished_at) WHERE finished_at IS NOT NULL;
 
--- What was sent for an event: sent again for the same one, it is kept once.
+-- The signals sent for an event; a signal that is sent again for the same event is stored once.
 ALTER TABLE signals ADD COLUMN once TEXT;

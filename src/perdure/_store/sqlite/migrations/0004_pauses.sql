@@ -1,4 +1,4 @@
--- 0004_pauses: what makes a pause end by itself: another task, and what providers have said about their limits.
+-- 0004_pauses: pauses that end by themselves: when another task ends, and when a provider's rate limit is over.
 
 CREATE INDEX pauses_on_tasks ON pauses (topic) WHERE answer IS NULL AND topic IS NOT NULL;
 

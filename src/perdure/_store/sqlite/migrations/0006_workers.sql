@@ -1,4 +1,5 @@
--- 0006_workers: what workers know and are asked for, how a call waits its turn, and slots that limits give out.
+-- 0006_workers: the announcements of workers and the requests to them, the turns of waiting calls, and the slots of
+-- limits.
 
 ALTER TABLE workers ADD COLUMN knows TEXT NOT NULL DEFAULT '';
 ALTER TABLE workers ADD COLUMN wish TEXT NOT NULL DEFAULT '';
@@ -9,7 +10,7 @@ ALTER TABLE calls ADD COLUMN deadline_at INTEGER;
 ALTER TABLE calls ADD COLUMN losses INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE calls ADD COLUMN lost_position INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX calls_by_deadline ON calls (deadline_at) WHERE deadline_at IS NOT NULL;
--- Work is found from the tasks that are under way, which are few; not from all calls there ever were.
+-- Claimable tasks are found among the unfinished tasks, which are few, rather than among all calls.
 DROP INDEX calls_by_function;
 
 CREATE TABLE slots (

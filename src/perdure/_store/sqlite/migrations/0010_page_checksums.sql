@@ -1,3 +1,3 @@
--- New files have a checksum in each page (page_checksums.py). A perdure that does not know of them would write pages
--- without one, which are then taken for damaged: by this row it learns that the store is not for it.
+-- New files have a checksum in each page (page_checksums.py). An older perdure would write pages without one, which
+-- would then be taken for damaged. This row tells it that it cannot use the store.
 SELECT 1;

@@ -1,5 +1,5 @@
--- 0011_lists: what pages, counts and changes of tasks are read from, so that none of them sorts or reads all tasks.
--- The columns of each condition are in its index too: without them SQLite looks at the row to check it.
+-- 0011_lists: indexes for pages, counts and changes of tasks, so that none of these sorts or reads all tasks.
+-- The columns of each condition are in its index too; without them SQLite reads the row to check it.
 
 CREATE INDEX tasks_listed ON tasks (namespace, status, uid, pause_reason, is_current, archived_at)
   WHERE is_current AND archived_at IS NULL;

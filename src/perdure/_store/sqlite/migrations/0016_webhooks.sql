@@ -1,6 +1,6 @@
--- 0016_webhooks: where events are sent to, and each message with what became of it.
+-- 0016_webhooks: the receivers of events, and each message with the result of sending it.
 
--- Where events are sent to. The record is sealed: address, secrets, what is wanted. `worker` is the process that sends.
+-- The receivers of events. The record is sealed: address, secrets, wanted events. `worker` is the process that sends.
 CREATE TABLE webhooks (
   namespace     TEXT NOT NULL,
   id            TEXT NOT NULL,
@@ -13,7 +13,7 @@ CREATE TABLE webhooks (
   PRIMARY KEY (namespace, id)
 ) WITHOUT ROWID;
 
--- One message to one webhook. It is due while `due_at` is there; its id begins with the moment of its event.
+-- One message to one webhook. It is due at `due_at`, or never (NULL). Its id begins with the moment of its event.
 CREATE TABLE hook_deliveries (
   id        TEXT PRIMARY KEY,
   namespace TEXT NOT NULL,

@@ -1,5 +1,5 @@
--- changed_undelivered: tasks that have changed since a moment and have events that a handler has not had. It reads the
--- index of changes only. Tasks that another has taken the place of are left to read_undelivered.
+-- changed_undelivered: tasks that have changed since a moment and have events that a handler has not received. It reads
+-- the index of changes only. Tasks whose id now belongs to another task are left to read_undelivered.
 SELECT tasks.uid, tasks.id, tasks.event_count, COALESCE(deliveries.delivered, 0)
 FROM tasks
 LEFT JOIN deliveries ON deliveries.task_uid = tasks.uid AND deliveries.handler = :handler

@@ -1,4 +1,4 @@
--- checkpoint: one more snapshot, which is now the state; only while the lease is ours.
+-- checkpoint: add a snapshot, which becomes the state; only while the lease is ours.
 -- A delta names the checkpoint it was made from; if the state has moved since, nothing is written.
 UPDATE tasks SET seq = seq + 1, state_seq = seq + 1, version = version + 1, updated_at = :at,
                  event_count = event_count + 1, event_head = chain(event_head, :digest)

@@ -1,5 +1,5 @@
 -- claim_free: take the free lease of a running task, as a worker does for many tasks at once. The epoch that was seen
--- is the condition: if another process has had the lease since then, it was quicker.
+-- is the condition: if another process has had the lease since then, nothing is written.
 UPDATE leases SET epoch = epoch + 1, worker = :worker, taken_at = :at
 WHERE task_uid = :uid AND epoch = :seen_epoch AND worker IS NULL
   AND EXISTS (SELECT 1 FROM tasks WHERE uid = :uid AND status = 'running');

@@ -1,4 +1,4 @@
--- count_by_parent: how many tasks a filter lets through, out of what one task has started; no more than `look` are looked at.
+-- count_by_parent: count the children of one task that match a filter; at most `look` tasks are examined.
 SELECT tasks.status, tasks.pause_reason, count(*)
 FROM (
 --> lane_parent

@@ -1,4 +1,4 @@
--- count_children: how many tasks each of these has started, and how many of those have not ended.
+-- count_children: for each of these tasks, count its children, and those that have not ended.
 SELECT calls.parent_uid, count(*), sum(tasks.status IN ('pending', 'running', 'paused'))
 FROM calls JOIN tasks ON tasks.uid = calls.task_uid
 WHERE calls.parent_uid IN (SELECT value FROM json_each(:uids))

@@ -1,5 +1,4 @@
--- count_inbox: how many open questions to people there are, by their kind; of tasks that are paused by themselves, by
--- their reason.
+-- count_inbox: count the open questions to people by kind, and the tasks that paused themselves by reason.
 SELECT CASE WHEN topic = '~effect' THEN 'effect' WHEN reason = 'human_approval' THEN 'approval' ELSE 'input' END, count(*)
 FROM pauses INDEXED BY pauses_open CROSS JOIN tasks ON tasks.uid = pauses.task_uid
 WHERE answer IS NULL AND reason IN ('human_approval', 'human_input') AND tasks.namespace = :namespace

@@ -1,5 +1,5 @@
--- delete_task: nothing of the task stays but its tombstone, which keeps the head of its chain.
--- A task that was deleted, came home in a bundle and is deleted again has its newest one.
+-- delete_task: delete every row of the task. Its tombstone stays, and keeps the head of its chain.
+-- A task that was deleted, imported again from a bundle and deleted again has its newest tombstone.
 INSERT INTO tombstones (uid, namespace, id, status, event_count, event_head, created_at, deleted_at, author)
 SELECT uid, namespace, id, status, event_count, event_head, created_at, :at, :author
 FROM tasks WHERE uid = :uid AND version = :version AND status IN ('completed', 'failed', 'cancelled')

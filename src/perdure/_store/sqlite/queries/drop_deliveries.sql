@@ -1,4 +1,4 @@
--- drop_deliveries: the messages of a webhook that were made before a moment are gone, some at a time. `uid` is the
+-- drop_deliveries: delete some of a webhook's messages that were made before a moment. `uid` is the
 -- namespace.
 DELETE FROM hook_deliveries WHERE id IN (
   SELECT id FROM hook_deliveries WHERE namespace = :uid AND webhook = :webhook AND id < :before

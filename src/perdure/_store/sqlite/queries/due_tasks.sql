@@ -1,5 +1,4 @@
--- due_tasks: paused tasks that are to be looked at at some moment, the earliest first: those that wait for
--- something outside, or the others.
+-- due_tasks: paused tasks with a due moment, earliest first: those that wait for something outside, or the others.
 SELECT uid, due_at FROM tasks INDEXED BY tasks_due
 WHERE namespace = :namespace AND due_at IS NOT NULL AND status = 'paused'
   AND (COALESCE(pause_reason, '') = 'external_dependency') = (:polls = 1)

@@ -1,2 +1,2 @@
--- expired_memory: the expired keys.
+-- expired_memory: the keys whose values have expired.
 SELECT key FROM memory WHERE namespace = :namespace AND life = '' AND expires_at <= :before ORDER BY key LIMIT :limit;

@@ -1,4 +1,4 @@
--- extent_by_asked: the last of the `look` questions that a page looks at; none when there are fewer.
+-- extent_by_asked: the last of the `look` questions that a page examines; no row when there are fewer.
 SELECT due_at, uid FROM (
 --> lane_asked
 ) AS looked

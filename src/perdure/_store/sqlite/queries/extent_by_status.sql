@@ -1,4 +1,4 @@
--- extent_by_status: the last of the `look` tasks that a page looks at; none when there are fewer.
+-- extent_by_status: the last of the `look` tasks that a page examines; no row when there are fewer.
 SELECT uid FROM (
 --> lane_status
 ) AS looked

@@ -1,6 +1,7 @@
 -- find_claimable: tasks of these functions that are free and may begin now, in the order of their turns. A task's turn
--- depends on how long it has waited; each point of priority counts as a minute of waiting, so that no task waits for
--- ever. Ties go to the group served longest ago. One that depends on others begins only when they have completed.
+-- depends on how long it has waited. Each point of priority counts as a minute of waiting, so that no task waits for
+-- ever. Ties go to the group that was served longest ago. A task that depends on others begins only when they have
+-- completed.
 SELECT tasks.uid, tasks.id, calls.function, calls.version, leases.epoch, tasks.status, calls.queue, calls.key,
        CASE WHEN leases.epoch = 0 AND tasks.seq = 0 AND tasks.line = 1 AND calls.budget IS NULL AND calls.deadline_at IS NULL
              AND length(calls.arguments) <= 4096 THEN calls.arguments END,

@@ -1,2 +1,2 @@
--- get_memory: what is kept under a key, with its version; of a former life by its uid.
+-- get_memory: the value under a key, with its version. `life` is the uid of an earlier task that had the same id.
 SELECT version, at, expires_at, value FROM memory WHERE namespace = :namespace AND life = :life AND key = :key;

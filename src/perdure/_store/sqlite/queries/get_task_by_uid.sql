@@ -1,4 +1,4 @@
--- get_task_by_uid: a task by the name it never shares, current or history.
+-- get_task_by_uid: a task by its uid, which is never reused; current or history.
 SELECT
 --> task_columns
 FROM tasks WHERE uid = :uid;

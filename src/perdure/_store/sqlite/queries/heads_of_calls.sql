@@ -1,3 +1,3 @@
--- heads_of_calls: the beginnings of what each durable function was called with, where their keys are named.
+-- heads_of_calls: the first bytes of each durable function's sealed arguments, which name their key.
 SELECT task_uid, substr(arguments, 1, 300), substr(budget, 1, 300)
 FROM calls WHERE task_uid > :uid ORDER BY task_uid LIMIT :limit;

@@ -1,4 +1,4 @@
--- heads_of_checkpoints: the beginning of each frame, where its key is named; a large one begins in its first chunk.
+-- heads_of_checkpoints: the first bytes of each frame, which name its key. A large frame begins in its first chunk.
 SELECT task_uid, seq,
        CASE WHEN chunks > 0
             THEN (SELECT substr(body, 1, 300) FROM chunks

@@ -1,3 +1,3 @@
--- heads_of_events: the beginning of each event's body, where its key is named.
+-- heads_of_events: the first bytes of each event's body, which name its key.
 SELECT task_uid, number, substr(body, 1, 300)
 FROM events WHERE (task_uid, number) > (:uid, :number) ORDER BY task_uid, number LIMIT :limit;

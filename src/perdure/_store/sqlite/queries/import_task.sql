@@ -1,5 +1,5 @@
--- import_task: a task with all its rows, as another store gave them, if its id and its uid are both unknown here. Each
--- parameter is a JSON list of one table's rows, in the form of dump_task.
+-- import_task: add a task with all its rows, as another store exported them, if its id and its uid are both unknown
+-- here. Each parameter is a JSON list of one table's rows, in the form of dump_task.
 INSERT INTO tasks (
   uid, namespace, id, is_current, status, version, line, seq, state_seq, name, description, agent, tags,
   config, depends_on, pause_reason, pause, due_at, progress, result, error, attempts, event_count, event_head,

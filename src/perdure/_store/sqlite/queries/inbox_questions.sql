@@ -1,5 +1,5 @@
--- inbox_questions: the open questions of durable functions to people, the soonest to expire first, then the oldest;
--- after a place in that order. Of tasks that have ended, those about effects (topic ~effect).
+-- inbox_questions: the open questions of durable functions to people, the soonest to expire first, then the oldest; the
+-- page begins after a place in that order. Of ended tasks, only questions about effects (topic ~effect) are included.
 SELECT tasks.uid, tasks.id, tasks.line, path, reason, topic, question, asked_at, pauses.due_at, expires_at,
        calls.function,
        (SELECT parent.id FROM tasks AS parent WHERE tasks.hidden = 1 AND parent.uid = calls.parent_uid) AS part_of

@@ -1,6 +1,6 @@
--- inbox_tasks: tasks that paused themselves for a person, without a question of their function, soonest to be looked at
--- first, then longest unchanged; after a place in that order. `number` is that of the event that paused the task: it
--- tells this pause from the task's other pauses.
+-- inbox_tasks: tasks that paused themselves for a person, without a question of their function, soonest due first, then
+-- longest unchanged; the page begins after a place in that order. `number` is the number of the event that paused the
+-- task; it tells this pause from the task's other pauses.
 SELECT tasks.uid, tasks.id, tasks.pause_reason, tasks.pause, tasks.due_at, tasks.updated_at, calls.function,
        latest.host, latest.pid,
        (SELECT number FROM events WHERE task_uid = tasks.uid AND kind = 'paused' ORDER BY number DESC LIMIT 1) AS number,

@@ -1,4 +1,4 @@
--- invalidate: these checkpoints must not be resumed from; the newest one left is the state.
+-- invalidate: mark checkpoints that must not be resumed from. The newest one that is left becomes the state.
 UPDATE tasks SET state_seq = :target, version = version + 1, updated_at = :at,
                  event_count = event_count + 1, event_head = chain(event_head, :digest)
 WHERE uid = :uid AND version = :version

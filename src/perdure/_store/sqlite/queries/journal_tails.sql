@@ -1,4 +1,4 @@
--- journal_tails: the last entries of the journals of these tasks, but for long ones; `count` of each at most.
+-- journal_tails: the last entries of the journals of these tasks, at most `count` of each, without long entries.
 SELECT journal.task_uid, journal.position, journal.entry
 FROM journal_ends AS ends JOIN journal ON journal.task_uid = ends.task_uid AND journal.line = ends.line
   AND journal.position > ends.position - :count AND journal.position <= ends.position

@@ -1,4 +1,5 @@
--- note_rate_limit: a provider has asked us to slow down. Hits in a row are those with less than quiet_ms between.
+-- note_rate_limit: record that a provider has asked us to slow down. Hits less than quiet_ms apart count as hits in a
+-- row.
 INSERT INTO rate_limits (namespace, provider, hits, streak, reset_at, hit_at)
 VALUES (:namespace, :provider, 1, 1, :reset_at, :at)
 ON CONFLICT (namespace, provider) DO UPDATE

@@ -1,6 +1,6 @@
--- open_pause: a question of a durable function, asked once; only while the lease is ours.
--- With a topic it waits for a signal of that name: one that came earlier is its answer at once. A question
--- that is there already takes none: had one come, it would have been its answer.
+-- open_pause: ask a question of a durable function, once; only while the lease is ours. With a topic the question waits
+-- for a signal of that name. A signal that came earlier answers it at once. A question that exists already takes no
+-- signal here: an earlier signal would have answered it.
 INSERT INTO pauses (task_uid, path, reason, topic, question, asked_at, due_at, expires_at)
 SELECT :uid, :path, :reason, :topic, :question, :at, :due_at, :expires_at
 FROM leases WHERE task_uid = :uid AND epoch = :epoch AND worker = :worker

@@ -1,4 +1,4 @@
--- page_by_agent: tasks a filter lets through, newest first, out of the tasks of one agent; no more than `look` are looked at.
+-- page_by_agent: the tasks of one agent that match a filter, newest first; at most `look` tasks are examined.
 SELECT
 --> summary_columns
 FROM (

@@ -1,4 +1,5 @@
--- page_by_archived: tasks a filter lets through, newest first, out of the archived ones of one status; no more than `look` are looked at.
+-- page_by_archived: the archived tasks of one status that match a filter, newest first; at most `look` tasks are
+-- examined.
 SELECT
 --> summary_columns
 FROM (

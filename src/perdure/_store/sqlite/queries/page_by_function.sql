@@ -1,4 +1,4 @@
--- page_by_function: tasks a filter lets through, newest first, out of the calls of one function; no more than `look` are looked at.
+-- page_by_function: the tasks of one function that match a filter, newest first; at most `look` tasks are examined.
 SELECT
 --> summary_columns
 FROM (

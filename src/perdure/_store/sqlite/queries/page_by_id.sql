@@ -1,5 +1,5 @@
--- page_by_id: tasks that match a filter and whose id begins with a text, in the order of their ids; at most `look` are
--- looked at.
+-- page_by_id: tasks that match a filter and whose id begins with a text, in the order of their ids; at most `look`
+-- tasks are examined.
 SELECT
 --> summary_columns
 FROM (

@@ -1,4 +1,5 @@
--- page_by_status: tasks a filter lets through, newest first, out of one status, but for archived ones; no more than `look` are looked at.
+-- page_by_status: the tasks of one status that match a filter, newest first, without archived ones; at most `look`
+-- tasks are examined.
 SELECT
 --> summary_columns
 FROM (

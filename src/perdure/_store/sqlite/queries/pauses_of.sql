@@ -1,3 +1,3 @@
--- pauses_of: read_pauses of several tasks, each behind its uid.
+-- pauses_of: read_pauses for several tasks; each row begins with the task's uid.
 SELECT task_uid, path, reason, topic, question, asked_at, due_at, answer, answered_at, answered_by
 FROM pauses WHERE task_uid IN (SELECT value FROM json_each(:uids)) ORDER BY task_uid, asked_at, path;

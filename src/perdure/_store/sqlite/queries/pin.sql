@@ -1,2 +1,2 @@
--- pin: whether gc must leave this checkpoint alone.
+-- pin: protect a checkpoint from gc, or stop protecting it.
 UPDATE checkpoints SET pinned = :pinned WHERE task_uid = :uid AND seq = :target RETURNING seq;

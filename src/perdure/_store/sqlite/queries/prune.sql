@@ -1,4 +1,4 @@
--- prune: delete this checkpoint, unless it is the state, is pinned, or another one is a delta of it.
+-- prune: delete this checkpoint, unless it is the state, is pinned, or is the base of another one.
 DELETE FROM checkpoints
 WHERE task_uid = :uid AND seq = :target AND NOT pinned
   AND seq <> (SELECT state_seq FROM tasks WHERE uid = :uid)

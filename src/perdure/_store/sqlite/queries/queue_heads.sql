@@ -1,4 +1,4 @@
--- queue_heads: since when the first free task of each queue that may begin now has been waiting.
+-- queue_heads: for each queue, since when its first free task that may begin now has waited.
 SELECT calls.queue, min(max(tasks.updated_at, COALESCE(calls.not_before, 0))) AS since
 FROM tasks JOIN calls ON calls.task_uid = tasks.uid JOIN leases ON leases.task_uid = tasks.uid
 WHERE tasks.namespace = :namespace AND tasks.status IN ('pending', 'running') AND tasks.is_current

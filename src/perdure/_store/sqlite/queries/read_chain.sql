@@ -1,5 +1,5 @@
 -- read_chain: a checkpoint and the frames it is built from, keyframe first.
--- UNION, not UNION ALL: a damaged record that names itself as its base ends the walk, not the process.
+-- UNION, not UNION ALL: the walk must end at a damaged record that names itself as its base.
 WITH RECURSIVE links (seq) AS (
   SELECT :target
   UNION

@@ -1,2 +1,2 @@
--- read_chunks: the parts of bytes too large for one row.
+-- read_chunks: the parts of a value that is too large for one row.
 SELECT body FROM chunks WHERE task_uid = :uid AND owner = :owner ORDER BY n;

@@ -1,2 +1,2 @@
--- read_switches: what is stopped from outside in a namespace.
+-- read_switches: the stopped tasks of a namespace; id '' means that the whole namespace is stopped.
 SELECT id, why, at, author FROM switches WHERE namespace = :namespace AND is_on ORDER BY id;

@@ -1,6 +1,6 @@
 -- reap: free the lease of a process that is dead, silent or stuck, if it is still the lease that was seen. A process
--- taken for silent that has beaten since keeps it. The task's call keeps how often the task was lost without progress,
--- and when it may begin again.
+-- that was taken for silent keeps its lease if it has beaten since. The task's call keeps how often the task was lost
+-- without progress, and when it may begin again.
 UPDATE leases SET worker = NULL WHERE task_uid = :uid AND epoch = :seen_epoch AND worker = :seen_worker
   AND (:seen_beats IS NULL OR EXISTS (SELECT 1 FROM workers WHERE id = :seen_worker AND beats = :seen_beats))
 RETURNING epoch;

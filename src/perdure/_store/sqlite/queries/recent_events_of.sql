@@ -1,4 +1,4 @@
--- recent_events_of: of the last `look` events of each of these tasks, those of some kinds, oldest first.
+-- recent_events_of: events of some kinds, oldest first, among the last `look` events of each of these tasks.
 SELECT events.task_uid, events.number, events.at, events.kind, events.author, events.body
 FROM tasks JOIN events ON events.task_uid = tasks.uid AND events.number > tasks.event_count - :look
 WHERE tasks.uid IN (SELECT value FROM json_each(:uids))

@@ -1,4 +1,4 @@
--- reseal_memory: the same value under another key. `uid` is the namespace.
+-- reseal_memory: seal a value with another key. `uid` is the namespace.
 UPDATE memory SET value = :value
 WHERE namespace = :uid AND life = :life AND key = :key AND value = :old_value
 RETURNING version;

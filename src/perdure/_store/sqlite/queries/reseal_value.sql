@@ -1,4 +1,4 @@
--- reseal_value: the same value under another key; its version stays, as nothing has changed.
+-- reseal_value: seal a value with another key. Its version stays, because its content does not change.
 UPDATE shelf SET value = :value
 WHERE owner = :uid AND kind = :kind AND key = :key AND value = :old_value
 RETURNING key;

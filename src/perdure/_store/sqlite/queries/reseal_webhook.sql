@@ -1,4 +1,4 @@
--- reseal_webhook: the same record under another key; its version stays. `uid` is the namespace.
+-- reseal_webhook: seal a record with another key; its version stays. `uid` is the namespace.
 UPDATE webhooks SET record = :record
 WHERE namespace = :uid AND id = :id AND record = :old_record
 RETURNING id;

@@ -1,5 +1,5 @@
 -- restart_task: turn a finished task into history and give its id to a new one, in one write. Memory values of the old
--- task stay with it. A uid in use is refused, and so is any id but the old one's.
+-- task stay with it. A uid in use is refused, and so is an id other than the old task's.
 UPDATE tasks SET is_current = 0
 WHERE uid = :old AND namespace = :namespace AND id = :id AND is_current
   AND status IN ('completed', 'failed', 'cancelled') AND NOT EXISTS (SELECT 1 FROM tasks WHERE uid = :uid)

@@ -1,9 +1,10 @@
 -- rollback: make an earlier checkpoint the state again, optionally patched, and begin a new line there. Checkpoints
 -- that did not lead to it stay readable, marked as superseded; those that did lose that mark if an earlier rollback had
--- set it. Where a checkpoint on the way was pruned, the one before it counts. The epoch rises, so that an attempt still
+-- set it. If a checkpoint on the way was pruned, the one before it is used. The epoch rises, so that an attempt still
 -- working from the later state can no longer write. Without `after` the status stays as it is. A durable function's new
 -- line begins with `entries`, as for fork_function; questions of the old line are removed, as in begin_line. They were
--- chosen from the old line up to `seen`: an effect that a live attempt has begun since would be forgotten.
+-- chosen from the old line up to `seen`. If the line has grown since, nothing is written, so that an effect begun
+-- meanwhile is not forgotten.
 UPDATE tasks SET seq = seq + :adds, state_seq = CASE WHEN :adds THEN seq + 1 ELSE :target END, line = line + 1,
                  status = COALESCE(:after, status), version = version + 1, updated_at = :at,
                  finished_at = CASE WHEN :after IS NULL THEN finished_at END,

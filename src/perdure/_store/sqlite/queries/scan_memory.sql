@@ -1,4 +1,4 @@
--- scan_memory: what is kept under the keys from one on and below another, in their order.
+-- scan_memory: the values whose keys are in a range, in order: its lower end is included, its upper end is not.
 SELECT key, version, value FROM memory
 WHERE namespace = :namespace AND life = '' AND key >= :first AND key < :below
   AND (expires_at IS NULL OR expires_at > :now)

@@ -1,2 +1,2 @@
--- sealed_signal: what one signal carries, as it is sealed.
+-- sealed_signal: the value of one signal, still sealed.
 SELECT value FROM signals WHERE task_uid = :uid AND name = :signal AND number = :number;

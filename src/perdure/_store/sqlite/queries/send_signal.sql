@@ -1,6 +1,6 @@
 -- send_signal: give a signal to the oldest open question that waits for its name, and resume a task that waits for its
--- questions; if no question waits, the signal is kept for the next one. With `once` it is refused if it was sent
--- before.
+-- questions; if no question waits, the signal is kept for the next one. With `once` a signal with the same mark is
+-- refused.
 INSERT INTO signals (task_uid, name, number, value, sent_at, sent_by, taken_by, once)
 SELECT uid, :name, (SELECT COALESCE(max(number), 0) + 1 FROM signals WHERE task_uid = :uid AND name = :name),
        :value, :at, :author,

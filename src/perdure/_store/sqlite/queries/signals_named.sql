@@ -1,4 +1,5 @@
--- signals_named: the signals of one name to these tasks, each behind its uid, the oldest first.
+-- signals_named: the signals with one name that were sent to these tasks, oldest first; each row begins with the task's
+-- uid.
 SELECT task_uid, value, sent_at, sent_by
 FROM signals WHERE task_uid IN (SELECT value FROM json_each(:uids)) AND name = :name
 ORDER BY task_uid, number;

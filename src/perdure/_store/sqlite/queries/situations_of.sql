@@ -1,4 +1,4 @@
--- situations_of: these tasks, each with its call, its lease and its last attempt; without long results.
+-- situations_of: these tasks, each with its call, its lease and its last attempt. Long results are left out.
 SELECT
        tasks.uid, tasks.id, tasks.status, tasks.line, tasks.pause_reason, tasks.pause, tasks.due_at, tasks.progress,
        CASE WHEN length(tasks.result) <= 4096 THEN tasks.result END AS result,

@@ -1,4 +1,4 @@
--- start_hidden: the same as start_function, for a task that is a hidden part of its parent.
+-- start_hidden: as start_function, for a task that is a hidden part of its parent.
 --> start
 UPDATE tasks SET hidden = 1 WHERE uid = :uid;
 --> first_event

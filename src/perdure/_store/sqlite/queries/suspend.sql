@@ -1,5 +1,5 @@
--- suspend: the attempt has been unwound and the task waits for its open questions, unless one of them was answered
--- meanwhile: then nothing changes, and the caller continues with the answer.
+-- suspend: pause the task until its open questions are answered; its attempt has been unwound. If one was answered
+-- meanwhile, nothing changes and the caller continues with the answer.
 UPDATE tasks SET status = 'paused', version = version + 1, updated_at = :at,
                  pause_reason = :pause_reason, pause = :pause, due_at = :due_at,
                  event_count = event_count + 1, event_head = chain(event_head, :digest)

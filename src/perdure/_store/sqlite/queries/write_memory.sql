@@ -1,6 +1,6 @@
--- write_memory: many values under their keys and keys to forget, all of them or none. `rows` is a JSON list; `seen` of a
--- row is as for put_memory, and its value lies in `contents` from `start` on, `size` bytes long; a key without a size is
--- forgotten. With an epoch, only while that lease is ours. The answer is each row's version, of a forgotten key the last.
+-- write_memory: store many values and delete others: all of them or none. `rows` is a JSON list; `seen` of a row is as
+-- for put_memory, and its value lies in `contents` from `start` on, `size` bytes long; a key without a size is deleted.
+-- With an epoch, only while that lease is ours. The answer is each row's version; for a deleted key, its last one.
 SELECT versions FROM (
   SELECT json_group_array(version) AS versions FROM (
     SELECT COALESCE(kept.version, 0) + (asked.value ->> 'size' IS NOT NULL) AS version

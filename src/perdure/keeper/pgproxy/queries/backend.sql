@@ -1,6 +1,5 @@
--- backend: what a backend of an earlier connection does now; no row once it has ended.
--- A process number alone might be another backend's by now. Its transaction is shown in 32 bits; the snapshot's end
--- tells the rest.
+-- backend: the present state of a backend of an earlier connection; no row once it has ended. A process number alone
+-- could belong to another backend by now. Its transaction is shown in 32 bits; the snapshot's end tells the rest.
 SELECT state,
        horizon - (horizon - backend_xid::text::bigint) % 4294967296
 FROM pg_catalog.pg_stat_activity,

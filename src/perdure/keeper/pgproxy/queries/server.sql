@@ -1,6 +1,6 @@
--- server: which server this is, and which of its backends serves us.
--- The timeline changes when a standby is promoted, the reset of its counters when a crash was recovered from: after
--- either, a transaction number may have been given out a second time.
+-- server: the identity of this server, and of the backend that serves us. The timeline changes when a standby is
+-- promoted; the counters are reset when the server recovers from a crash. After either, a transaction number can have
+-- been used twice.
 SELECT pg_catalog.pg_backend_pid(),
        (SELECT backend_start FROM pg_catalog.pg_stat_activity WHERE pid = pg_catalog.pg_backend_pid()),
        (SELECT system_identifier FROM pg_catalog.pg_control_system()),

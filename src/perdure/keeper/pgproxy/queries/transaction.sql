@@ -1,2 +1,2 @@
--- transaction: the number of the transaction we are in; none as long as it has written nothing.
+-- transaction: the number of our transaction; NULL until it has written something.
 SELECT pg_catalog.txid_current_if_assigned()
