@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from perdure import Perdure, budgets, checkpoint, durable, effect, idempotency_key, pause, state, step
+from perdure import Perdure, budgets, carry_over, checkpoint, durable, effect, idempotency_key, pause, state, step
 from perdure._durable import where
 from perdure._durable.lifecycle.lines import task_rollback
 from perdure.cli import main
@@ -237,3 +237,65 @@ async def test_an_effect_that_a_live_attempt_begins_during_the_rollback_is_liste
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
     assert world.done == ["mail"]
+
+
+# ── checkpoints from before a carry_over ─────────────────────────────────────────────────────────
+
+
+@durable
+async def in_rounds(number: int) -> int:
+    await checkpoint.save({"round": number})
+    if number == 1:
+        await publish(number)
+        await carry_over(2)
+    if number == 2:
+        await carry_over(3)
+    await publish(number)
+    return await pause.input("go on?", int)
+
+
+@pytest.mark.req("R27", "R70")
+async def test_a_checkpoint_from_before_other_arguments_is_refused_and_nothing_is_changed(url: str) -> None:
+    async with Perdure(url) as app:
+        await until_paused(app, "job", in_rounds, 1)
+        task = await app.tasks.handle("job")
+        before = await task.record()
+        for undo in (None, True, False):
+            with pytest.raises(
+                InvalidInput, match=r"line 3 .* began with new arguments, and checkpoint 1 is from before"
+            ):
+                await task.rollback("1", undo=undo)
+        with pytest.raises(InvalidInput, match="new arguments"):
+            await task.rollback("1", dry_run=True)
+        assert (await task.record()).version == before.version
+        await task.answer(5)
+        assert await app.run("job", in_rounds, 1) == 5
+        assert world.done == ["page 1", "page 3"]
+
+
+async def test_the_state_that_a_round_began_with_can_be_gone_back_to(quick_url: str) -> None:
+    async with Perdure(quick_url) as app:
+        await until_paused(app, "job", in_rounds, 1)
+        task = await app.tasks.handle("job")
+        with pytest.raises(InvalidInput, match=r"1 effect since checkpoint 2: publish\(3\)"):
+            await task.rollback("2")
+        await task.rollback("2", undo=True)
+        assert world.undone == ["page 3"]
+        await until_paused(app, "job", in_rounds, 1)
+        assert world.done == ["page 1", "page 3", "page 3"]
+
+
+async def test_not_if_an_effect_followed_it_in_the_round_before(quick_url: str) -> None:
+    @durable
+    async def two_rounds(number: int) -> int:
+        if number == 1:
+            await checkpoint.save({"round": number})
+            await publish(number)
+            await carry_over(2)
+        return await pause.input("go on?", int)
+
+    async with Perdure(quick_url) as app:
+        await until_paused(app, "job", two_rounds, 1)
+        task = await app.tasks.handle("job")
+        with pytest.raises(InvalidInput, match="new arguments"):
+            await task.rollback("1", undo=False)

@@ -4,6 +4,10 @@ A new line begins with the journal up to the checkpoint: that of the present lin
 rollback left behind, that of the line it was made on. Effects that the new line does not know cannot simply be
 forgotten: they are undone first, as when a task is cancelled, unless the caller keeps them as they are. An effect
 before the checkpoint that was undone since is not done any more: the new line begins before it.
+
+A checkpoint from before a `carry_over` or an upgrade is refused: the function has other arguments since, and effects of
+earlier lines could be neither listed nor undone. Only the state that the present arguments began with can be gone back
+to, if no effect was done between its checkpoint and the end of that line.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from perdure._durable.lifecycle.preparation import prepare, suspend
 from perdure._durable.models import carried
 from perdure._durable.progress import position_of, recorded_later
 from perdure._model import Entry
-from perdure._store import FrameRow, Store
+from perdure._store import CheckpointHead, FrameRow, Store, TaskRow
 from perdure._tasks import (
     Hold,
     KeptEntries,
@@ -35,12 +39,15 @@ from perdure._tasks import (
 )
 from perdure.errors import Conflict, InvalidInput
 
+_PAGE = 500  # checkpoints read at a time
+
 
 async def keep_for_rollback(task: Task, seq: int, undo: bool | None) -> KeptEntries | None:
     """The entries to keep; None for a task without a durable function.
 
     Raises:
-        InvalidInput: effects ran after the checkpoint, and `undo` does not say what to do with them.
+        InvalidInput: effects ran after the checkpoint, and `undo` does not say what to do with them; or the checkpoint
+            is from before a `carry_over` or an upgrade.
         LeftToWorker: this process does not know how to undo them; a worker that does will roll the task back.
         LeaseHeld, Conflict: they cannot be undone now; the undone ones are recorded.
     """
@@ -79,9 +86,10 @@ async def plan_rollback(
     """Plan a rollback of a task on this line, with these entries and answers, to checkpoint `seq`.
 
     Raises:
+        InvalidInput: the checkpoint is from before a `carry_over` or an upgrade.
         JournalDamaged: the line of the checkpoint cannot be read.
     """
-    made_on = await _left_line_of(store, uid, seq, lines_before(entries))
+    made_on = await _left_line_of(store, uid, seq, [*lines_before(entries), line])
     found = accounts(entries, answers)
     if made_on is None:
         undone = {one.key for one in found if one.state == "undone"}
@@ -97,12 +105,46 @@ async def plan_rollback(
 
 
 async def _left_line_of(store: Store, uid: str, seq: int, lines: Sequence[int]) -> int | None:
-    """The line of a checkpoint that an earlier rollback left behind. None for any other, and for one that was made
-    before a `carry_over`: the function has other arguments since, and none of its calls on that line."""
+    """The line of a checkpoint that an earlier rollback left behind; None for any other. `lines` are those with the
+    present arguments, the present one last.
+
+    Raises:
+        InvalidInput: the checkpoint was made with other arguments.
+    """
     rows = await store.rows(FrameRow, "read_checkpoints", uid=uid, after=seq - 1, limit=1)
-    if not rows or rows[0].seq != seq or not rows[0].superseded or rows[0].line not in lines:
+    if not rows or rows[0].seq != seq or rows[0].line == lines[-1]:
         return None
-    return rows[0].line
+    if rows[0].line not in lines:
+        await _require_first_state(store, uid, rows[0], lines[0])
+        return None
+    return rows[0].line if rows[0].superseded else None
+
+
+async def _require_first_state(store: Store, uid: str, chosen: FrameRow, begun: int) -> None:
+    """Check that the line `begun`, by a `carry_over` or an upgrade, began with this checkpoint, and that no effect was
+    done on the line before since."""
+    if await _is_first_state(store, uid, chosen.seq, begun):
+        ended = await read_entries(store, uid, begun - 1)
+        upto = position_of(uid, ended, chosen.seq)
+        done_since = not_known_to([one for one in ended if one[0] <= upto], accounts(ended, {}))
+        if not done_since:
+            return
+    raise InvalidInput(
+        f"line {begun} of the journal began with new arguments, and checkpoint {chosen.seq} is from before it",
+        kept="everything as it is",
+        do=f"choose a checkpoint made since; or start a new task with the state of checkpoint {chosen.seq}",
+    )
+
+
+async def _is_first_state(store: Store, uid: str, seq: int, begun: int) -> bool:
+    """Whether the checkpoint was the task's state when the line `begun` began."""
+    after = seq
+    while heads := await store.rows(CheckpointHead, "read_checkpoint_heads", uid=uid, after=after, limit=_PAGE):
+        if any(one.parent == seq and one.line >= begun for one in heads):
+            return True
+        after = heads[-1].seq
+    row = await store.row(TaskRow, "get_task_by_uid", uid=uid)
+    return row is not None and row.state_seq == seq
 
 
 def _kept(
