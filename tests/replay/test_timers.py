@@ -241,3 +241,30 @@ async def test_a_timer_is_dated_without_a_look_at_the_others(monkeypatch: pytest
     monkeypatch.setattr(loop, "_scheduled", Counted(loop._scheduled))
     assert (await play(program, journal=first.journal)).result() == names
     assert looked < 10
+
+
+async def test_a_timer_set_in_a_replay_does_not_wait_for_the_time_that_the_record_took() -> None:
+    """The code's clock follows the dates of the entries. By the loop's clock none of these two hours has passed."""
+
+    async def program() -> list[str]:
+        async def other() -> str:
+            await doze(10)
+            return "slept"
+
+        heard = [await fetch("first"), await fetch("second")]
+        task = asyncio.create_task(other())
+        return [*heard, await fetch("third"), await task]
+
+    playing = asyncio.create_task(play(program))
+    for what in ("first", "second", "third"):
+        await end(what)
+    pass_time(10)
+    first = await playing
+    journal = dated(first.journal, 0, 7200, 7300)
+
+    replaying = asyncio.create_task(play(program, journal=journal))
+    await until_rest(50)
+    loop: Any = asyncio.get_running_loop()
+    assert [round(timer.when() - loop.time()) for timer in loop._scheduled if not timer.cancelled()] == [10]
+    pass_time(10)
+    assert (await replaying).result() == first.result()

@@ -152,6 +152,8 @@ class Attempt:
             return None
         if since is None and gate.has_only_cancelled_calls():  # the code is ahead of all that was recorded
             return None
+        if self.made_alarms is not None:
+            when -= self.made_alarms.ahead  # by the loop's clock: the code's is as far on as the record
         return gate.timers.set(when, callback, args, context)
 
     def part(self, make: Callable[[Attempt], T]) -> T:

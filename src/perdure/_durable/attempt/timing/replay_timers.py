@@ -22,7 +22,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from perdure._durable.attempt.timing.wake_ups import plain_call_at
+from perdure._durable.attempt.timing.wake_ups import loop_time, plain_call_at
 from perdure._model import Entry, scope_of
 from perdure._replay import WAKING
 
@@ -63,7 +63,7 @@ class Timers:
 
     def handed(self, position: int) -> None:
         """The code gets the result recorded here; the timers it sets before it is at rest are dated by it."""
-        self._last, self._since, self._is_dating = position, self._loop.time(), True
+        self._last, self._since, self._is_dating = position, loop_time(self._loop), True
         self.has_dated = False
 
     def wait_for(self, position: int) -> bool:
@@ -104,7 +104,7 @@ class Timers:
         return None if found is None else found.at
 
     def set(self, when: float, callback: Any, args: tuple[Any, ...], context: Context | None) -> asyncio.TimerHandle:
-        """Set a timer of the code's own, dated if it can be."""
+        """Set a timer of the code's own for a moment of the loop's clock, dated if it can be."""
         self.has_dated = True
         call_at = plain_call_at(self._loop)
         last = self._entry(self._last) if self._is_dating else None
@@ -146,7 +146,7 @@ class Timers:
         ours = [handle for handle in list(self._scheduled) if not handle._cancelled and may_call(handle._context)]
         moments: list[float] = [handle.when() for handle in ours if _does(handle) is does]
         if any(timer.callback is does and not timer.is_cancelled() for timer in self.held):
-            moments.append(self._loop.time() + _LOOK_SECONDS)
+            moments.append(loop_time(self._loop) + _LOOK_SECONDS)
         return min(moments, default=None)
 
     def lasted(self, position: int, is_alive: Callable[[str], bool]) -> float:

@@ -479,6 +479,13 @@ def plain_call_at(loop: Any) -> Callable[..., asyncio.TimerHandle]:
     return call_at
 
 
+def loop_time(loop: Any) -> float:
+    """The loop's own clock, whoever asks. `loop.time()` tells a durable function's code the code's clock."""
+    listening: _Listening | None = vars(loop).get(_LISTENING)
+    found: float = loop.time() if listening is None else listening.time()
+    return found
+
+
 def _clock_of(loop: Any) -> Callable[[], float]:
     return _listening(loop).time
 
