@@ -13,7 +13,7 @@ from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, tool
 from claude_agent_sdk.types import ResultMessage
 
 from perdure import Perdure, durable
-from perdure.integrations.claude_agent import DurableClaude, runner
+from perdure.integrations.claude_agent import DurableClaude, cli_life, runner
 from perdure.integrations.claude_agent.cli_life import CliLife
 from tests.integrations.claude_agent.fake_api import fake_api
 from tests.integrations.crash_kit import Fate, Ledger
@@ -52,6 +52,12 @@ async def refund(args: dict[str, Any]) -> dict[str, Any]:
 
 
 class _Fated(CliLife):
+    async def _until_stored(self, call_id: str) -> None:
+        """What the SDK mirrors is not stored before a call is about to begin."""
+        if _now["mirror"] == "slow":
+            _now["may_store"].set()
+        await super()._until_stored(call_id)
+
     def tell(self, call_id: str, told: dict[str, Any]) -> None:
         """Between the outcome in the journal and the CLI that hears of it."""
         _now["fate"].passes("outcome")
@@ -67,6 +73,12 @@ class _Fated(CliLife):
         return begun
 
 
+class _SlowMirror(cli_life._OneProject):
+    async def append(self, key: Any, entries: Any) -> None:
+        await _now["may_store"].wait()
+        await super().append(key, entries)
+
+
 @durable
 async def clerk(question: str) -> str:
     result: ResultMessage = await _now["claude"].run(question)
@@ -79,10 +91,14 @@ async def clerk_life(
     """Answers what the task asks with `answers`, in order; returns what is asked when there are none left.
 
     `home` is the home folder of this life, and the working folder lies in it. `limit` reaches the usage limit once.
+    `mirror` is "slow" (the SDK's transcript comes when a call is about to begin) or "lost" (it never comes).
     """
     runner.CliLife = _Fated  # type: ignore[attr-defined]
     how, ledger = how or {}, Ledger(path)
     _now.update(ledger=ledger, fate=Fate(point), breaks=how.get("breaks", False))
+    _now.update(mirror=how.get("mirror"), may_store=asyncio.Event())
+    if "mirror" in how:
+        cli_life._OneProject = _SlowMirror  # type: ignore[misc]
     Path(home, "work").mkdir(parents=True, exist_ok=True)
 
     def asked(wanted: str) -> int | None:

@@ -17,6 +17,7 @@ import platform
 import shutil
 from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,13 +36,14 @@ from claude_agent_sdk.types import Message, RateLimitEvent, SessionKey, SessionL
 from perdure.errors import InvalidInput
 from perdure.integrations.claude_agent.cli_guard import guarded
 from perdure.integrations.claude_agent.session_store import PerdureSessionStore
-from perdure.integrations.claude_agent.transcripts import Transcript, read_local
+from perdure.integrations.claude_agent.transcripts import Transcript, calls_in, read_local
 from perdure.memory import owner_prefix
 
 if TYPE_CHECKING:
     from perdure import Perdure
 
 _MOST_CRASHES = 3  # of the CLI, in a row
+_MIRROR = timedelta(seconds=1)  # the longest wait for the SDK to store the model's turn
 CONTINUE = "You were interrupted. Continue from where you left off; if nothing is left to do, give your last answer."
 _ALREADY = "Calls that were finished before the interruption, with their results. Do not make them again:"
 _STARTED = (
@@ -86,6 +88,7 @@ class CliLife:
         self._noted = ""
         self._rejected: RateLimitEvent | None = None
         self._is_silent = asyncio.Event()
+        self._store: _OneProject | None = None
         self._work: asyncio.Task[None] | None = None
         self._here = f"{owner_prefix('execution', setting.task_id)}claude/{session.id}"
 
@@ -183,9 +186,9 @@ class CliLife:
     async def _begin(self, program: str) -> tuple[Any, ClaudeAgentOptions]:
         """The prompt and the options of this life: the session's beginning, or its continuation."""
         setting, session = self._setting, self._session
-        store = _OneProject(setting.app, session.project)
+        store = self._store = _OneProject(setting.app, session.project)
         key: SessionKey = {"project_key": session.project, "session_id": session.id}
-        await self._import_local(store, key)
+        await self._import_local(store)
         of_session: SessionListSubkeysKey = {"project_key": session.project, "session_id": session.id}
         parts = [await store.load({**key, "subpath": part}) for part in await store.list_subkeys(of_session)]
         transcript = Transcript(await store.load(key) or (), [entry for part in parts for entry in part or ()])
@@ -229,14 +232,29 @@ class CliLife:
 
     # ── the transcript on this machine ──────────────────────────────────────────────────────────
 
-    async def _import_local(self, store: PerdureSessionStore, key: SessionKey) -> None:
-        """What the CLI wrote before its mirror was cut off; only on the machine where it ran."""
+    async def _import_local(self, store: _OneProject) -> None:
+        """What the CLI wrote and the SDK has not mirrored; only on the machine where it ran."""
         noted = await self._setting.app.storage.get(self._here)
         if not isinstance(noted, dict) or noted.get("host") != platform.node():
             return
         path = Path(str(noted.get("path")))
         if path.name == f"{self._session.id}.jsonl" and (entries := await asyncio.to_thread(read_local, path)):
-            await store.append(key, [entry for entry in entries if "uuid" in entry])  # type: ignore[misc]
+            key: SessionKey = {"project_key": self._session.project, "session_id": self._session.id}
+            await store.keep(key, [entry for entry in entries if "uuid" in entry])
+
+    async def _until_stored(self, call_id: str) -> None:
+        """Return when another machine would find the model's turn that asked for a call, and need not buy it again.
+
+        The SDK mirrors a turn a moment after it has asked for its calls. If that takes long, what the CLI has written
+        on this machine is stored instead. The call is made in any case.
+        """
+        if self._store is None:
+            return
+        try:
+            async with asyncio.timeout(_MIRROR.total_seconds()):
+                await self._store.calls[call_id].wait()
+        except TimeoutError:
+            await self._import_local(self._store)
 
     async def _note(self, path: str) -> None:
         if path and path != self._noted:
@@ -268,10 +286,11 @@ class CliLife:
                 return _decided("defer", "a person decides")
             if (why := self._session.decisions[call_id]) is not None:
                 return _decided("deny", why)
+        if not is_ours and call_id in self._session.let_go:
+            return _decided("deny", _STARTED)
+        await self._until_stored(call_id)
         if is_ours:
             self._ids[_name(tool, args)].append(call_id)
-        elif call_id in self._session.let_go:
-            return _decided("deny", _STARTED)
         else:
             await self._ask({"id": call_id, "tool": tool, "args": args, "is_ours": False})
         return _decided("allow", "")
@@ -319,12 +338,24 @@ class _OneProject(PerdureSessionStore):
     def __init__(self, app: Perdure, project: str) -> None:
         super().__init__(app)
         self._project = project
+        self.calls: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)  # set: the store holds this call
 
     async def append(self, key: SessionKey, entries: Any) -> None:
+        await self.keep(key, entries)
+
+    async def keep(self, key: SessionKey, entries: Any) -> None:
+        """What `append` does for the SDK."""
         await super().append({**key, "project_key": self._project}, entries)
+        self._see(entries)
 
     async def load(self, key: SessionKey) -> Any:
-        return await super().load({**key, "project_key": self._project})
+        found = await super().load({**key, "project_key": self._project})
+        self._see(found or ())
+        return found
+
+    def _see(self, entries: Any) -> None:
+        for call_id in calls_in(entries):
+            self.calls[call_id].set()
 
     async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
         return await super().list_subkeys({"project_key": self._project, "session_id": key["session_id"]})

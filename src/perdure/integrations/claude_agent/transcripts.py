@@ -44,6 +44,14 @@ class Transcript:
         return told is not None and told == is_error
 
 
+def calls_in(entries: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """The ids of the calls that the model asks for in these entries."""
+    for entry in entries:
+        for block in _blocks(entry):
+            if block.get("type") == "tool_use" and isinstance(block.get("id"), str):
+                yield block["id"]
+
+
 def _blocks(entry: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     message = entry.get("message")
     content = message.get("content") if isinstance(message, Mapping) else None
