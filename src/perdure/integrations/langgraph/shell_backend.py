@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,14 +10,18 @@ from typing import TYPE_CHECKING
 from deepagents.backends.filesystem import FilesystemBackend
 from deepagents.backends.protocol import ExecuteResponse, SandboxBackendProtocol
 
-from perdure._ground.bridge import on_a_loop
-from perdure.errors import PerdureError, TimedOut
+from perdure._ground.bridge import Nap, on_a_loop
+from perdure.errors import PerdureError, ShellBusy, TimedOut
 from perdure.integrations.langgraph.thread_keys import task_id_of
 from perdure.integrations.langgraph.thread_lease import inner_app
 
 if TYPE_CHECKING:
     from perdure import Perdure
+    from perdure.runtime import CommandResult, Shell
     from perdure.sync import Perdure as BlockingPerdure
+
+_PROMPT_SECONDS = 2.0  # a command that has done its work is still in the shell for a moment
+_LOOK_SECONDS = 0.05
 
 
 class KeptShellBackend(FilesystemBackend, SandboxBackendProtocol):
@@ -54,10 +59,10 @@ class KeptShellBackend(FilesystemBackend, SandboxBackendProtocol):
     async def aexecute(self, command: str, *, timeout: int | None = None) -> ExecuteResponse:
         """Run a command in the thread's shell, and give its output and exit code."""
         await self._app.tasks.open(self._task_id, state={"thread_id": self._thread_id})
-        runtime = await self._app.runtime(self._task_id)
+        runtime, limit = await self._app.runtime(self._task_id), timeout or self._timeout
         try:
             shell = await runtime.shell(self._shell, cwd=str(self.cwd))
-            result = await shell.run(command, timeout=timedelta(seconds=timeout or self._timeout))
+            result = await _run_at_prompt(shell, command, limit)
         except TimedOut:
             return ExecuteResponse("The command is still running in the shell; it was not stopped.", None)
         except PerdureError as error:
@@ -69,3 +74,15 @@ class KeptShellBackend(FilesystemBackend, SandboxBackendProtocol):
             left_out = len(output) - self._most
             output = f"{output[:head]}\n… {left_out} characters left out …\n{output[-(self._most - head) :]}"
         return ExecuteResponse(output, result.exit_code, truncated)
+
+
+async def _run_at_prompt(shell: Shell, command: str, limit: int) -> CommandResult:
+    """Run it once the shell is free; one that stays busy for two seconds raises ShellBusy."""
+    end = time.monotonic() + min(_PROMPT_SECONDS, limit)
+    while True:
+        try:
+            return await shell.run(command, timeout=timedelta(seconds=limit))
+        except ShellBusy:
+            if time.monotonic() >= end:
+                raise
+        await Nap(_LOOK_SECONDS)
