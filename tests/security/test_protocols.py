@@ -20,7 +20,7 @@ from perdure.keeper.pgproxy.protocol import wire
 from perdure.keeper.pgproxy.session.recipe import SessionRecipe
 from perdure.keeper.pgproxy.session.recording_session import RecordingSession
 from perdure.keeper.pgproxy.session.session import Session
-from tests.runtime.kit import Place, until
+from tests.runtime.kit import PATIENCE, Place, until
 from tests.sessions.acts import IDENTITY, one
 from tests.sessions.conftest import stage  # noqa: F401
 from tests.sessions.kit import Stage
@@ -202,6 +202,33 @@ def test_an_id_is_a_number(number: str) -> None:
     header = f'{{"ask":{number},"verb":"x"}}'.encode()
     with pytest.raises(keeper_wire.BadFrame):
         list(keeper_wire.Decoder().feed(struct.pack(">II", len(header), 0) + header))
+
+
+@pytest.mark.parametrize("head", ['{"ask":"x","verb":"x","fds":2}', '{"ask":1,"fds":2}', '{"re":[],"fds":1}', "{"])
+def test_descriptors_of_a_message_that_is_none_are_closed(head: str) -> None:
+    pipe = os.pipe()
+    decoder = keeper_wire.Decoder()
+    with pytest.raises(keeper_wire.BadFrame):
+        list(decoder.feed(struct.pack(">II", len(head), 0) + head.encode(), pipe))
+    decoder.close()
+    for fd in pipe:
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(fd)
+
+
+@pytest.mark.parametrize("head", ['{"re":1,"fds":16}', '{"news":"x","fds":16}', '{"ask":1,"fds":16}'])
+async def test_a_client_that_talks_like_a_keeper_leaves_no_descriptor_behind(place: Place, head: str) -> None:
+    async with place.runtime() as rt:
+        await rt.shell("work")
+        folder = f"/proc/{place.keeper}/fd"
+        before = len(os.listdir(folder))
+        with socket.socket(socket.AF_UNIX) as link:
+            link.connect(place.socket)
+            frame = struct.pack(">II", len(head), 0) + head.encode()
+            socket.send_fds(link, [frame], [0] * 16)
+            link.settimeout(PATIENCE)
+            assert link.recv(1) == b"", "it has hung up"
+        until(lambda: len(os.listdir(folder)) <= before)
 
 
 async def test_descriptors_that_nobody_asked_for_are_closed(place: Place) -> None:

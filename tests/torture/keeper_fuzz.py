@@ -35,10 +35,15 @@ _VERBS = [*sorted(set(QUESTIONS) - {"stop", "replace"}), "do", "do", "nothing"]
 
 
 def run(seed: int) -> None:
-    draw = random.Random(seed)
+    draw, open_ones = random.Random(seed), _open_here()
     for _ in range(THOUGHTS):
         think(draw)
+    assert _open_here() == open_ones, "the decoder has left descriptors open"
     _rig().round(draw)
+
+
+def _open_here() -> int:
+    return len(os.listdir("/proc/self/fd"))
 
 
 def think(draw: random.Random) -> None:

@@ -54,6 +54,8 @@ class Connection:
             self._is_answering = True
             for message in self._decoder.feed(data, fds):
                 if not isinstance(message, wire.Request):
+                    for fd in message.fds:
+                        os.close(fd)
                     raise wire.BadFrame("only requests come this way")
                 self._asked(self, message)
         except BlockingIOError:

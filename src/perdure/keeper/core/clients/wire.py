@@ -23,6 +23,7 @@ import struct
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from perdure.keeper.json_text import to_json
@@ -152,14 +153,11 @@ class Decoder:
             args, count = head.get("args", {}), head.get("fds", 0)
             if end != len(text) or not isinstance(args, dict) or not 0 <= count <= len(self._fds):
                 raise BadFrame("a header that does not fit its frame")
-            fds = tuple(self._fds.popleft() for _ in range(count)) if count else ()
-            if "ask" in head:
-                return Request(_id(head["ask"]), str(head["verb"]), args, body, fds)
-            if "news" in head:
-                return News(str(head["news"]), args, body, fds)
-            if "error" in head:
-                return Refusal(_id(head["re"]), str(head["error"]), args, body, fds)
-            return Reply(_id(head["re"]), args, body, fds)
+            fds = tuple(islice(self._fds, count)) if count else ()
+            message = _made(head, args, body, fds)
+            for _ in fds:  # claimed only now: those of a message that is none are closed with the rest
+                self._fds.popleft()
+            return message
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise BadFrame(f"an invalid header: {error}") from None
 
@@ -167,6 +165,16 @@ class Decoder:
         """Close the descriptors that no message has claimed."""
         while self._fds:
             os.close(self._fds.popleft())
+
+
+def _made(head: dict[str, Any], args: dict[str, Any], body: bytes, fds: tuple[int, ...]) -> Message:
+    if "ask" in head:
+        return Request(_id(head["ask"]), str(head["verb"]), args, body, fds)
+    if "news" in head:
+        return News(str(head["news"]), args, body, fds)
+    if "error" in head:
+        return Refusal(_id(head["re"]), str(head["error"]), args, body, fds)
+    return Reply(_id(head["re"]), args, body, fds)
 
 
 def _id(given: object) -> int:
