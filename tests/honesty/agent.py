@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from psycopg.pq import TransactionStatus
 
 from perdure import Perdure, durable, runtime, step
 from perdure._runtime import Runtime
+from perdure._runtime.keeper_client import keeper_place as places
 from perdure.runtime import log_line
 from tests.honesty import mutants
 from tests.honesty.oracle import outcome_told, transaction_told
@@ -44,6 +46,7 @@ class Where:
     http: str
     peer: int
     mutant: str = ""
+    machine: str = ""  # the folder that stands for another one
 
     def path(self, name: str) -> str:
         return os.path.join(self.folder, name)
@@ -482,6 +485,18 @@ async def _outcome(act: Any) -> Any:
 # ── the two processes ────────────────────────────────────────────────────────────────────────────
 
 
+def keeper_of(machine: str) -> Path:
+    """Where the keeper of another machine lives."""
+    return Path(machine) / "keeper"
+
+
+def _be_on(machine: str) -> None:
+    """Have this process find another keeper for the store, and another host name."""
+    if machine:
+        places.home_of = lambda _: keeper_of(machine)
+        socket.gethostname = lambda: "elsewhere"
+
+
 def be_agent(link: Link, plan: Plan, where: Where) -> None:
     """Make all units, tell that they are there, and be in the middle of things until killed."""
     mutants.apply(where.mutant, where.folder)
@@ -509,6 +524,7 @@ async def _amid(actor: Actor) -> None:
 def be_heir(link: Link, plan: Plan, where: Where, done: frozenset[str]) -> None:
     """Open all units and tell each verdict; then, when told to, use them; then end them."""
     mutants.apply(where.mutant, where.folder)
+    _be_on(where.machine)
 
     async def work() -> None:
         async with Perdure(where.url) as app:

@@ -14,13 +14,13 @@ import dataclasses
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
 from tests.honesty.oracle import FALSE, ORPHAN, REPEATED, SILENT
-from tests.honesty.plan import Fault, Part, Plan, plan
+from tests.honesty.plan import Fault, Move, Part, Plan, plan
 
 _HOOK = str(Path(__file__).with_name("mutated.py"))
 _PYTHON = sys.executable
@@ -90,9 +90,15 @@ def _staged(*parts: Part, faults: tuple[str, ...], after: float) -> Plan:
     return Plan(0, parts, tuple(map(Fault, faults, gaps)), goes_late=True, rest=0.6)
 
 
+def _moved(*parts: Part, former: Move) -> Plan:
+    """A round that goes on under another keeper once its agent was killed."""
+    return replace(_staged(*parts, faults=("kill agent",), after=0.0), goes_late=False, moves=former)
+
+
 _ALL_HOLDERS = ("kill anchor", "kill keeper", "kill proxy", "kill agent")
 _SERVICE = Part("service", "up", {"restart": "never", "rebuild": "auto"})
 _PIPE = Part("pipe", "empty")
+_SHELL = Part("shell", "idle", {"rebuild": "auto", "number": 7})
 
 
 def _postgres(state: str, nap: float) -> Part:
@@ -231,6 +237,24 @@ def _say_nothing_of_what_went_with_it() -> None:
     verdicts._GONE_WITH_IT = {}
 
 
+def _ask_no_note() -> None:
+    from perdure._runtime.units.unit_notes import UnitNote
+
+    async def begin(*_: Any) -> None:
+        pass
+
+    UnitNote.begin = begin  # type: ignore[method-assign]
+
+
+def _leave_notes_as_they_are() -> None:
+    from perdure._runtime.units.unit_notes import UnitNote
+
+    async def taken_over(*_: Any, **__: Any) -> str:
+        return ""
+
+    UnitNote.taken_over = taken_over  # type: ignore[method-assign]
+
+
 def _hide_gaps() -> None:
     from perdure._runtime.units import shell
 
@@ -362,5 +386,29 @@ MUTANTS: dict[str, Mutant] = {
         _hide_gaps,
         _about("shell", ("flooded",), one_of=("kill shell", "kill anchor")),
         (FALSE, "shell"),
+    ),
+    "a request of another keeper": Mutant(
+        "a request is made once, whichever keeper is asked",
+        _ask_no_note,
+        _moved(_PIPE, Part("request", "whole", {"size": 40}), former="dead"),
+        (REPEATED, "request"),
+    ),
+    "a key of another keeper": Mutant(
+        "a command of one key is run once, whichever keeper has its shell",
+        _ask_no_note,
+        _moved(_PIPE, _SHELL, former="back"),
+        (REPEATED, "shell"),
+    ),
+    "a unit of another keeper": Mutant(
+        "a unit that another keeper had is not called kept",
+        _leave_notes_as_they_are,
+        _moved(_PIPE, _SHELL, former="dead"),
+        (FALSE, "pipe"),
+    ),
+    "a unit left behind": Mutant(
+        "a unit that another keeper had since is told as the older one",
+        _leave_notes_as_they_are,
+        _moved(_PIPE, _SERVICE, former="alive"),
+        (FALSE, "service"),
     ),
 }

@@ -4,6 +4,7 @@ A case holds, by the kind of unit,
     said   what the agent heard before it died: each insert and commit that was acknowledged, each command's result
     told   the verdict its heir was given, or the error instead
     used   what came of using the unit in the belief that the verdict is true
+    moved, used_there   the same on another machine; `told` and `used` are then of the first one, if it is there again
     seen   evidence; see `rounds.Round.look`
 and what was left behind once all units had been ended.
 """
@@ -48,11 +49,15 @@ class Case:
     told: dict[str, dict[str, Any]] = field(default_factory=dict)
     used: dict[str, Any] = field(default_factory=dict)
     seen: dict[str, dict[str, Any]] = field(default_factory=dict)
+    moved: dict[str, dict[str, Any]] = field(default_factory=dict)
+    used_there: dict[str, Any] = field(default_factory=dict)
     orphans: list[str] = field(default_factory=list)
 
 
 def judge(case: Case) -> list[Violation]:
     found = [Violation(ORPHAN, "all", orphan) for orphan in case.orphans]
+    if case.plan.moves:
+        return found + [violation for part in case.plan.parts for violation in _moved(case, part)]
     for part in case.plan.parts:
         told = case.told.get(part.kind) or {"error": "nothing", "text": "it was never opened"}
         if part.kind == "migration":
@@ -346,6 +351,61 @@ def _migration(case: Case, part: Part, told: Mapping[str, Any]) -> Iterator[Viol
         yield Violation(FALSE, part.kind, f"{len(rows)} of {len(whole)} rows are committed")
     elif is_told_finished and rows != whole:
         yield Violation(FALSE, part.kind, "the task is told as finished, and its rows are not there")
+
+
+# ── another machine ──────────────────────────────────────────────────────────────────────────────
+
+# What a unit is there: the keeper that had it is not, so nothing of it is the same.
+_ELSEWHERE = {"postgres": "lost", "sqlite": "lost", "request": "lost"}
+_HOW_OFTEN = ("first", "begun", "over", "half")
+
+
+def _moved(case: Case, part: Part) -> Iterator[Violation]:
+    """What holds when the task goes on under another keeper, and when it comes back: nothing is called kept that was
+    left behind, and nothing is done twice, whichever keeper was asked."""
+    told = case.moved.get(part.kind) or {"error": "nothing", "text": "it was never opened"}
+    if part.kind == "migration":
+        yield from _migration(case, part, told)
+    elif "error" in told:
+        yield Violation(SILENT, part.kind, f"elsewhere: {told['error']}: {told['text']}")
+    else:
+        view = View(case, part, told)
+        wanted = _ELSEWHERE.get(part.kind, "rebuilt")
+        is_answered = part.kind == "request" and part.state == "whole" and view.level == "kept"
+        if view.level != wanted and not is_answered:
+            yield view.false(f"elsewhere it is {wanted!r}")
+        if wanted == view.level and "a keeper that is not here" not in view.all_said:
+            yield view.false("nothing is said of the keeper that had it")
+    yield from _back(case, part)
+    yield from _repeated(case, part)
+
+
+def _back(case: Case, part: Part) -> Iterator[Violation]:
+    """Where the former machine has it still, another one has been in use since."""
+    if case.plan.moves == "dead" or part.kind in ("request", "migration"):
+        return
+    told = case.told.get(part.kind) or {"error": "nothing", "text": "it was never opened"}
+    if "error" in told:
+        if not (part.kind == "file" and "No such file" in str(told.get("text"))):
+            yield Violation(SILENT, part.kind, f"back again: {told['error']}: {told['text']}")
+        return
+    view = View(case, part, told)
+    if view.level == "kept" and "this is older" not in view.all_said:
+        yield view.false("another one was in use elsewhere since")
+
+
+def _repeated(case: Case, part: Part) -> Iterator[Violation]:
+    seen = case.seen.get(part.kind, {})
+    if part.kind == "shell":
+        again = [f"{name} {seen['effects'][name]} times" for name in _HOW_OFTEN if seen["effects"].get(name, 0) > 1]
+        if again:
+            yield Violation(REPEATED, part.kind, ", ".join(again))
+    elif part.kind == "request" and seen["posts"] > 1:
+        yield Violation(REPEATED, part.kind, f"it was sent {seen['posts']} times")
+    elif part.kind in ("postgres", "sqlite"):
+        again = [str(row) for row, times in Counter(seen["rows_end"] or []).items() if times > 1]
+        if again:
+            yield Violation(REPEATED, part.kind, f"rows {', '.join(again)} were inserted more than once")
 
 
 _RULES = {

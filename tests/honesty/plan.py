@@ -5,7 +5,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
+
+# What becomes of the former machine: it has died, lives on without its agent, or has died and is there again later.
+Move = Literal["", "dead", "alive", "back"]
 
 # ── what is drawn ────────────────────────────────────────────────────────────────────────────────
 
@@ -45,6 +48,7 @@ class Plan:
     faults: tuple[Fault, ...]  # the agent's death is one of them
     goes_late: bool  # what waits for a sign gets it only after the units were opened again
     rest: float = 0.0  # seconds between the last fault and the next process: long enough for what mends itself, or not
+    moves: Move = ""  # the next process is on another machine, with another keeper
 
     def part(self, kind: str) -> Part | None:
         return next((part for part in self.parts if part.kind == kind), None)
@@ -55,7 +59,9 @@ class Plan:
     def __str__(self) -> str:
         late = ", the sign comes late" if self.goes_late else ""
         rest = f", {self.rest:.1f} s of rest" if self.rest else ""
-        return f"seed {self.seed}: {', '.join(map(str, self.parts))}; {', '.join(map(str, self.faults))}{rest}{late}"
+        moves = f", another machine, the former one {self.moves}" if self.moves else ""
+        told = f"{', '.join(map(str, self.parts))}; {', '.join(map(str, self.faults))}"
+        return f"seed {self.seed}: {told}{rest}{late}{moves}"
 
 
 # ── drawing ──────────────────────────────────────────────────────────────────────────────────────
@@ -121,6 +127,7 @@ _KINDS: dict[str, Callable[[random.Random], Part]] = {
 }
 _UNITS = tuple(_KINDS)
 _MIGRATIONS = 0.2  # of all rounds have one besides
+_FIRST_THAT_MOVES, _MOVES = 10_000, 0.3
 KINDS = (*_UNITS, "migration")
 # States in which the agent is in the middle of something when the faults begin.
 AMID = ("running", "flooded", "committing", "inserting", "in steps", "bare")
@@ -153,7 +160,19 @@ def plan(seed: int) -> Plan:
         holder = "kill proxy" if parts[-1].options["engine"] == "postgres" else "kill holder"
         if dice.random() < 0.5:
             faults.insert(dice.randint(0, len(faults)), Fault(holder, _gap(dice)))
-    return Plan(seed, tuple(parts), tuple(faults), goes_late, rest)
+    return Plan(seed, tuple(parts), tuple(faults), goes_late, rest, _move(seed, parts, faults))
+
+
+def _move(seed: int, parts: list[Part], faults: list[Fault]) -> Move:
+    """Drawn apart, and for later seeds only: the rounds of the earlier ones stay what they were."""
+    dice = random.Random(f"{seed} moves")
+    if seed < _FIRST_THAT_MOVES or dice.random() >= _MOVES:
+        return ""
+    if any(fault.verb == "remove store" or fault.verb.startswith("database") for fault in faults):
+        return ""  # what both machines have is gone
+    move: Move = dice.choice(("dead", "alive", "back"))
+    is_on_one = any(part.kind == "sqlite" or part.options.get("engine") == "sqlite" for part in parts)
+    return "dead" if move == "alive" and is_on_one else move  # a file that two machines lock is nowhere supported
 
 
 def _faults(dice: random.Random, kinds: list[str]) -> list[Fault]:

@@ -10,6 +10,7 @@ import socket
 import sqlite3
 import tempfile
 import threading
+from dataclasses import replace
 from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -21,7 +22,7 @@ from perdure._runtime.keeper_client import client
 from perdure._runtime.keeper_client import keeper_place as places
 from perdure.errors import PerdureError
 from tests.honesty import evidence
-from tests.honesty.agent import FLOOD, UNREAD, Where, be_agent, be_heir
+from tests.honesty.agent import FLOOD, UNREAD, Where, be_agent, be_heir, keeper_of
 from tests.honesty.evidence import Eyes, Family, soon
 from tests.honesty.faults import carry_out
 from tests.honesty.oracle import Case, Violation, judge
@@ -147,6 +148,7 @@ class Round:
     def __init__(self, hall: Hall, drawn: Plan, mutant: str = "") -> None:
         self.hall, self.plan, self.case = hall, drawn, Case(drawn)
         self.folder = Path(tempfile.mkdtemp(prefix="pdh-"))
+        self.elsewhere = self.folder / "elsewhere"
         self.family = Family(str(self.folder))
         self.place = Place(self.folder / ".perdure" / "perdure.db")
         self.database = f"honesty_{self.folder.name[4:].lower()}_{drawn.seed}"
@@ -179,6 +181,7 @@ class Round:
 
     def __enter__(self) -> Round:
         (self.folder / ".perdure").mkdir()
+        self.elsewhere.mkdir()
         if self._has_database:
             self.hall.make_database(self.database)
         for file, table in (("data.db", "rows"), ("moved.db", "moved")):
@@ -216,7 +219,10 @@ class Round:
             self._hear_rest(self.agent)
             if not self.plan.goes_late:
                 self._give_signs()
-            self._inherit()
+            if self.plan.moves:
+                self._move()
+            else:
+                self._inherit()
         self._look_for_orphans()
 
     def _set_up(self) -> None:
@@ -244,6 +250,29 @@ class Round:
         self._hear(heir, "used", "used")
         for part in self.plan.parts:
             self.case.seen[part.kind] |= self._look_after(part)
+        heir.tell()
+        self._hear(heir, "ended", "ended")
+        heir.wait()
+
+    def _move(self) -> None:
+        """The task goes on with another keeper, and perhaps comes back to the first one."""
+        if self.plan.moves != "alive":
+            self.family.kill_all()
+        done = frozenset(kind for kind, said in self.case.said.items() if "committed" in said)
+        self._be_heir(replace(self.where, machine=str(self.elsewhere)), done, HOME=str(self.elsewhere))
+        self.case.moved, self.case.told = self.case.told, {}
+        self.case.used_there, self.case.used = self.case.used, {}
+        if self.plan.moves != "dead":
+            self._be_heir(self.where, done, HOME=str(self.folder))
+
+    def _be_heir(self, where: Where, done: frozenset[str], **env: str) -> None:
+        heir = self.hall.children.start(be_heir, self.plan, where, done, env=env)
+        self._hear(heir, "opened", "told")
+        self._give_signs()
+        heir.tell()
+        self._hear(heir, "used", "used")
+        for part in self.plan.parts:
+            self.case.seen[part.kind] = self._look_after(part)
         heir.tell()
         self._hear(heir, "ended", "ended")
         heir.wait()
@@ -440,11 +469,13 @@ class Round:
             self.case.orphans += [f"backend {pid}, {does}" for pid, does in self.eyes.backends().items()]
 
     def _stop_keeper(self) -> None:
-        here = client.find(self.place.home)
-        if here is not None:
-            with contextlib.suppress(PerdureError):
-                self.place.ask("stop", units_too=True)
-            here.close()
+        for home in (self.place.home, keeper_of(str(self.elsewhere))):
+            self.place.home = home
+            here = client.find(home) if home.exists() else None
+            if here is not None:
+                with contextlib.suppress(PerdureError):
+                    self.place.ask("stop", units_too=True)
+                here.close()
 
 
 def _still(is_so: Any, may_end: bool) -> bool:

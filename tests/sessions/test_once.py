@@ -5,14 +5,16 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from perdure import pause
-from perdure._durable import effect, step
+from perdure import Perdure, pause
+from perdure._durable import durable, effect, step
+from perdure._runtime.sessions import sqlite
 from perdure._runtime.sessions.postgres import open_postgres
 from perdure.errors import InvalidInput, ReplayDiverged, StatementUnanswered
 from tests.replay.kit import play
@@ -272,3 +274,35 @@ async def test_what_cannot_be_done_once_is_refused(stage: Stage, what: str) -> N
     with pytest.raises(InvalidInput, match="once per call"):
         (await play(program)).result()
     assert rows(stage) == []
+
+
+@pytest.mark.req("R79")
+async def test_a_statement_goes_out_only_when_the_journal_has_what_it_may_depend_on(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The result of a short step is handed out before it is on disk; others see a lone statement at once."""
+    known: list[bool] = []
+    made = sqlite.call_in_step
+
+    def goes_out(place: Any, *given: Any) -> Any:
+        newest = place.attempt.fence.newest
+        known.append(newest is None or newest.done)
+        return made(place, *given)
+
+    monkeypatch.setattr(sqlite, "call_in_step", goes_out)
+
+    @step
+    async def draw() -> int:
+        return 4
+
+    @durable(name=f"draws-{tmp_path.name}")
+    async def draws() -> None:
+        session = await sqlite.open_sqlite(stage.place, "main", tmp_path / "data.db")
+        await session.execute("CREATE TABLE t (x)")
+        for _ in range(20):
+            await session.execute("INSERT INTO t VALUES (?)", (await draw(),))
+        await session.end()
+
+    async with Perdure(f"sqlite://{tmp_path}/store/perdure.db") as app:
+        await app.run("draws", draws)
+    assert len(known) == 21 and all(known)

@@ -317,4 +317,32 @@ PROMISES = {
         "self.is_trusted = True",
         ("tests/security/test_hostile_bundles.py",),
     ),
+    "statements and the journal": Promise(
+        "a statement goes out only when the journal has what it may depend on",
+        "_runtime/sessions/statements.py",
+        "    await (attempt.pipeline.flush_outside() if block else attempt.flush())",
+        "    await (attempt.pipeline.flush_outside() if block else attempt.pipeline.check_holder())",
+        ("tests/sessions/test_once.py",),
+    ),
+    "shells of untrusted bundles": Promise(
+        "what a bundle says of a shell is used only if a trusted key has signed it",
+        "_runtime/restore/restore_plan.py",
+        '    if came is None or not came.get("trusted", came.get("signed", False)):',
+        "    if came is None:",
+        ("tests/runtime/test_other_keepers.py",),
+    ),
+    "input of a former shell": Promise(
+        "input that was cut off with a former shell is asked about",
+        "_runtime/units/shell.py",
+        'is_blind = "elsewhere" in self.record.facts or "instead_of" in self.record.facts',
+        "is_blind = False",
+        ("tests/runtime/test_other_keepers.py",),
+    ),
+    "commands of a former shell": Promise(
+        "a command that was cut off with a shell of another keeper is asked about",
+        "_runtime/units/shell.py",
+        'is_blind = "elsewhere" in self.record.facts and "rebuilt_from" not in self.record.facts',
+        "is_blind = False",
+        ("tests/runtime/test_other_keepers.py",),
+    ),
 }
