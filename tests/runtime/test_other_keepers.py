@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,15 +12,17 @@ from typing import Any
 
 import pytest
 
-from perdure import Perdure, durable, pause, runtime
-from perdure._runtime import Runtime
+from perdure import Perdure, Secret, durable, pause, runtime
+from perdure._runtime import Runtime, Shell
+from perdure._runtime.bundles import shells_along, task_bundle
 from perdure._runtime.bundles.task_bundle import bring_in, export
 from perdure._runtime.context.context import forget_contexts
 from perdure._runtime.keeper_client import client
-from perdure.errors import Conflict, RequestFailed, UnitEnded
-from tests.runtime.kit import Place
+from perdure.errors import Conflict, EffectUncertain, RequestFailed, UnitEnded
+from tests.runtime.kit import Place, until
 from tests.runtime.test_requests import Target
 from tests.support.folders import remove_tree
+from tests.support.processes import ChildDied, Link, Nursery
 
 pytestmark = pytest.mark.req("R79")
 
@@ -118,6 +122,69 @@ async def test_a_durable_function_goes_on_elsewhere_without_buying_again(
     assert counted.read_text() == "ran\n"
 
 
+async def test_a_command_of_a_shell_by_key_is_run_once_whichever_keeper_has_the_shell(
+    place: Place, tmp_path: Path
+) -> None:
+    counted = tmp_path / "counted"
+    async with place.runtime() as rt:
+        shell = await rt.shell("main", env={"HOME": str(tmp_path)})
+        assert (await shell.run(f"echo ran >> {counted}", key="deploy")).exit_code == 0
+    move(place)
+    async with place.runtime() as rt:
+        shell = await rt.shell("main", env={"HOME": str(tmp_path)})
+        with pytest.raises(EffectUncertain, match="by a keeper that is not here"):
+            await shell.run(f"echo ran >> {counted}", key="deploy")
+        with pytest.raises(Conflict, match="as another one"):
+            await shell.run("true", key="deploy")
+        assert (await shell.run("echo other", key="another")).output == "other\n"
+        assert counted.read_text() == "ran\n"
+        await rt.release("main")
+        shell = await rt.shell("main", env={"HOME": str(tmp_path)})
+        assert (await shell.run(f"echo ran >> {counted}", key="deploy")).exit_code == 0
+    assert counted.read_text() == "ran\nran\n"
+
+
+@durable(name="gives-to-a-shell")
+async def gives(what: str, counted: str) -> None:
+    rt = await runtime.open()
+    shell = await rt.shell("main", env={"HOME": "/nonexistent"})
+    if what == "run":
+        await shell.run(f"echo ran >> {counted}")
+    else:
+        await shell.send(f"echo ran >> {counted}\n")
+
+
+def _give_and_die(_: Link, url: str, what: str, counted: str) -> None:
+    act = getattr(Shell, f"_{what}")
+
+    async def given(*args: Any) -> None:
+        await act(*args)
+        until(lambda: Path(counted).exists() and Path(counted).read_text())
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    setattr(Shell, f"_{what}", given)
+
+    async def work() -> None:
+        async with Perdure(url) as app:
+            await app.run("gives", gives, what, counted)
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("what", ["run", "send"])
+async def test_what_a_former_shell_was_given_is_asked_about_and_not_given_to_the_next(
+    place: Place, tmp_path: Path, what: str, children: Nursery
+) -> None:
+    counted = tmp_path / "counted"
+    with pytest.raises(ChildDied):
+        children.run(_give_and_die, place.url, what, str(counted))
+    move(place)
+    async with Perdure(place.url) as app, app.worker():
+        record = await app.tasks.wait_for("gives", status="paused")
+    assert record.pause is not None and record.pause.reason == "human_input"
+    assert counted.read_text() == "ran\n"
+
+
 async def test_a_bundle_takes_along_what_was_made_once(place: Place, target: Target, tmp_path: Path) -> None:
     async with both_units(place, target, tmp_path / "counted") as (_, request, _):
         await request.read()
@@ -182,3 +249,84 @@ async def test_what_another_keeper_had_is_not_called_kept(place: Place, tmp_path
     forget_contexts()
     async with place.runtime() as rt:
         assert {level for level, _ in (await opened(rt)).values()} == {"kept"}
+
+
+# ── shells in a bundle ───────────────────────────────────────────────────────────────────────────
+
+KEY = "test-key:" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
+FILLS = "greet() { echo hello; }; WORD=kept; umask 027"
+SAYS = 'greet; echo "${WORD-none} $(umask) ${API_TOKEN-none}"'
+
+
+@asynccontextmanager
+async def elsewhere(tmp_path: Path, bundle: Path, key: str | None, **how: bool) -> AsyncIterator[Runtime]:
+    other = Place(tmp_path / "other" / "perdure.db")
+    try:
+        async with Perdure(other.url, key=key) as app:
+            await bring_in(app.tasks, bundle, **how)
+            yield await app.runtime("work")
+    finally:
+        other.clear()
+
+
+async def test_a_shell_is_made_elsewhere_as_it_was_when_it_left_and_fetches_its_secrets_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone, bundle = tmp_path / "gone", tmp_path / "work.perdure"
+    gone.mkdir()
+    monkeypatch.setenv("API_TOKEN", "token-of-here")
+    here = Place(tmp_path / "here" / "perdure.db")
+    env = {"HOME": str(tmp_path), "API_TOKEN": Secret("env", "API_TOKEN").reference}
+    async with Perdure(here.url, key=KEY) as app:
+        await app.tasks.open("work", state={})
+        shell = await (await app.runtime("work")).shell("main", env=env)
+        await shell.run(f"{FILLS}; cd {gone}")
+        told = await export(app.tasks, "work", bundle, move=True)
+        assert told.is_signed and "only what is in its shells travels" in told.notes[0]
+    here.clear()
+    forget_contexts()
+    gone.rmdir()
+    monkeypatch.setenv("API_TOKEN", "token-of-there")
+    async with elsewhere(tmp_path, bundle, KEY) as rt:
+        shell = await rt.shell("main", rebuild="auto")
+        assert shell.level == "rebuilt"
+        assert (await shell.run(SAYS)).output == "hello\nkept 0027 token-of-there\n"
+        assert any(f"directory {gone} is gone" in line for line in shell.verdict.differs)
+        assert (await rt.shell("main")).level == "rebuilt", "told for as long as this attempt goes on"
+
+
+async def test_nothing_of_a_shell_travels_without_a_key(place: Place, tmp_path: Path) -> None:
+    bundle = tmp_path / "work.perdure"
+    async with place.runtime() as rt:
+        await (await rt.shell("main", env={"HOME": str(tmp_path)})).run(FILLS)
+    async with Perdure(place.url) as app:
+        await export(app.tasks, "work", bundle, move=True)
+    forget_contexts()
+    async with elsewhere(tmp_path, bundle, None, trust=True) as rt:
+        shell = await rt.shell("main", env={"HOME": str(tmp_path)}, rebuild="auto")
+        assert shell.level == "rebuilt" and "all that the former one had in it" in shell.verdict.differs
+        assert "kept" not in (await shell.run(SAYS)).output
+
+
+async def test_what_an_unsigned_bundle_says_of_a_shell_is_not_used(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = tmp_path / "work.perdure"
+    async with place.runtime() as rt:
+        await (await rt.shell("main", env={"HOME": str(tmp_path)})).run(FILLS)
+    async with Perdure(place.url) as app:
+        task = await app.tasks.handle("work")
+        rows = task_bundle.dump
+
+        async def with_shells(store: Any, uid: str) -> Any:
+            found = await rows(store, uid)
+            shells_along.put_along(store, uid, found, (await shells_along.contents_of_shells(task))[0])
+            return found
+
+        monkeypatch.setattr(task_bundle, "dump", with_shells)
+        await export(app.tasks, "work", bundle, move=True)
+    forget_contexts()
+    async with elsewhere(tmp_path, bundle, None) as rt:
+        shell = await rt.shell("main", env={"HOME": str(tmp_path)}, rebuild="auto")
+        assert "rebuilt_from" not in shell.record.facts
+        assert "kept" not in (await shell.run(SAYS)).output

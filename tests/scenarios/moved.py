@@ -22,6 +22,12 @@ from tests.runtime.test_services import SERVER, ask
 
 KEY = "moved:" + "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVphYmNkZWY="
 DSN = "MOVED_DSN"
+# All that a shell can have in it, and how it says so.
+FILLS = """export STAGE=chosen; declare -A ages=([ada]=36); greet() { echo "hello $1"; }; alias shout='echo HEY'
+umask 027; set -o noclobber; trap 'echo bye' USR1; export DEPLOY_TOKEN=token-of-the-shell; sleep 1000 & disown"""
+SAYS = """echo "$STAGE ${ages[ada]} $(greet ada) $(umask) ${DEPLOY_TOKEN-withheld}"
+[[ -o noclobber ]] && echo noclobber
+alias shout; trap -p USR1; pwd; cat plan.md; hostname; echo "$HOME"; wc -l <deployed"""
 
 
 @step(flush=True)
@@ -47,8 +53,8 @@ async def agent(number: int) -> dict[str, Any]:
     await rt.chdir(desk)
     web = await rt.service("web", [sys.executable, "server.py", str(number)], ready=port(number))
     shell = await rt.shell("main", rebuild="auto")
-    await shell.run("export STAGE=chosen-on-the-first-host")
-    await shell.run("cd notes")
+    await shell.run(f"{FILLS}; cd notes")
+    await shell.run("echo x >>deployed", key="deploy")
     db = await rt.postgres("main", Secret("env", DSN), hold="10m")
     con = await db.connect()
     await rt.save()
@@ -56,15 +62,15 @@ async def agent(number: int) -> dict[str, Any]:
         await con.execute("INSERT INTO rows VALUES (1)")
         await pause.approval("Go on?")
         await con.execute("INSERT INTO rows VALUES (2)")
-    if shell.level == "rebuilt":  # what it had in it does not travel; the folder and the files in it do
-        await shell.run("export STAGE=chosen-on-the-second-host")
-        await shell.run("cd notes")
-    said = await shell.run('echo "$STAGE"; pwd; cat plan.md')
+    again = await shell.run("echo x >>deployed", key="deploy")
+    said = await shell.run(SAYS)
     report = await rt.last_report()
     return {
         "began": began,
         "ended": await where_am_i(),
-        "said": said.output.split("\n"),
+        "said": said.output.splitlines(),
+        "again": again.exit_code,
+        "differs": list(shell.verdict.differs),
         "opened": {"shell": shell.level, "session": db.level},
         "why": [shell.verdict.reason, db.verdict.reason],
         "restored": {line.name: line.level for line in report.plan.units} if report else {},

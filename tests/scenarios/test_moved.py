@@ -1,4 +1,4 @@
-"""A service, a shell, a workspace and a database session go to a machine with another name and another home."""
+"""A service, a shell with all in it, a workspace and a database session go to a machine of another name and home."""
 
 from __future__ import annotations
 
@@ -60,10 +60,23 @@ def test_a_task_with_all_it_has_around_it_is_finished_on_another_machine(
     found = ended["result"]
     assert ended["status"] == "completed" and (found["began"], found["ended"]) == ("host-a", "host-b")
     assert rows(postgres_url) == [1, 2]
-    assert found["said"][:3] == ["chosen-on-the-second-host", str(home_b / "desk" / "notes"), "half done"]
+    assert found["said"] == [
+        "chosen 36 hello ada 0027 withheld",
+        "noclobber",
+        "alias shout='echo HEY'",
+        "trap -- 'echo bye' SIGUSR1",
+        str(home_b / "desk" / "notes"),
+        "half done",
+        "host-b",
+        str(home_b),
+        "1",
+    ]
+    assert found["again"] == 0, "what was asked of it by key is known, and was not done again"
+    differs = " ".join(found["differs"])
+    assert "variable DEPLOY_TOKEN was not written down" in differs and "background jobs" in differs
     assert found["web"] == {"answers": True, "cwd": str(home_b / "desk")}
     levels = {name: found["restored"][name] for name in ("workspace", "service web", "shell main")}
-    assert levels == {"workspace": "rebuilt", "service web": "rebuilt", "shell main": "lost"}
+    assert levels == {"workspace": "rebuilt", "service web": "rebuilt", "shell main": "rebuilt"}
     assert found["opened"] == {"shell": "rebuilt", "session": "lost"}
     assert all("it was on host-a" in why for why in found["why"])
     assert (home_b / "desk" / "notes" / "plan.md").read_text() == "half done\n"

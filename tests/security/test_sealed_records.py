@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from perdure import Secret
 from perdure._ground.secrets.crypto import generate
 from perdure._runtime.keeper_client import client
 from perdure.keeper.core import units as keeper_units
@@ -199,3 +200,50 @@ async def test_with_a_key_the_whole_head_is_sealed_and_outlives_the_machine(
         assert (head.headers["set-cookie"], head.headers["x-region"]) == (f"session={COOKIE}", PLAIN)
         assert len(target.asked) == 1
         assert found_in(place, COOKIE, PLAIN, TYPED) == []
+
+
+# ── what stands in clear ─────────────────────────────────────────────────────────────────────────
+
+CONTENTS = ("state", "service", "piped", "stderr", "stdin", "typed", "printed", "asked", "answered", "statement", "row")
+SECRETS = {"DEPLOY_TOKEN": "planted-token-8f2e", "DB_PASSWORD": "planted-password-77aa"}
+
+
+def content(what: str) -> str:
+    return f"content-that-was-{what}"
+
+
+async def test_with_a_key_only_output_and_answers_are_on_disk_in_clear(
+    place: Place, key: str, target: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    env = {"HOME": "/", **{name: Secret("env", name).reference for name in SECRETS}}
+    target.first = content("answered").encode()
+    async with place.runtime() as rt:
+        task = await rt._task()
+        await task.checkpoint({"is": content("state")})
+        prints = f"print({content('service')!r}); {LASTS}"
+        says = [sys.executable, "-uc", prints, f"--password={SECRETS['DB_PASSWORD']}"]
+        web = await rt.service("web", says, env=env)
+        until(lambda: found_in(place, content("service")))
+        shell = await rt.shell("main", env=env)
+        await shell.run(f"export MINE={content('typed')}; echo {content('printed')}", key="once")
+        piped = f"cat >/dev/null; echo {content('piped')}; echo {content('stderr')} >&2"
+        command = await rt.command(["sh", "-c", piped], key="once", stdin=content("stdin"), env=env)
+        await command.result()
+        headers = {"Authorization": Secret("env", "DEPLOY_TOKEN")}
+        request = await rt.request("plan", "POST", target.url, headers=headers, json={"asked": content("asked")})
+        await request.read()
+        books = await rt.sqlite("books", tmp_path / "books.db")
+        await books.execute("CREATE TABLE kept (text)")
+        await books.execute("BEGIN")
+        await books.execute(f"INSERT INTO kept VALUES ('{content('row')}') /* {content('statement')} */")
+        assert (web.level, found_in(place, *SECRETS.values())) == ("kept", [])
+        on_disk = [file for file in place.home.parent.rglob("*") if file.is_file()]
+        in_clear = {(told, file.name) for told in CONTENTS for file in on_disk if _holds(file, content(told))}
+        assert in_clear == {("service", "output"), ("piped", "output"), ("stderr", "errors"), ("answered", "body")}
+        assert not [file for file in on_disk for value in SECRETS.values() if _holds(file, value)]
+
+
+def _holds(file: Path, text: str) -> bool:
+    return text.encode() in file.read_bytes()

@@ -21,7 +21,7 @@ from perdure._model import Rebuild, Verdict
 from perdure._runtime.keeper_client import Client, Record, client_for
 from perdure._runtime.keeper_client import keeper_place as places
 from perdure._runtime.kinds import RequestQueue
-from perdure._runtime.restore import Continuity, Restored
+from perdure._runtime.restore import Continuity, Restored, contents_as_here
 from perdure._runtime.secrets import Secret, environment
 from perdure._runtime.secrets import resolve as secret_value
 from perdure._runtime.sessions import (
@@ -35,6 +35,7 @@ from perdure._runtime.sessions import (
 )
 from perdure._runtime.units import (
     ONCE,
+    Instead,
     KeptCommand,
     KeptFile,
     KeptListener,
@@ -52,8 +53,10 @@ from perdure._runtime.units import (
     UnitNote,
     absolute,
     command_name,
+    command_of,
     forget_notes,
     input_file,
+    made_here,
     mode_of,
     opened,
     request_recipe,
@@ -343,7 +346,7 @@ class Runtime(Continuity):
                 limits=limits,
                 body=body,
                 fds=fds,
-                before=partial(self._before, note, kind, recipe),
+                before=partial(self._before, note, kind, recipe, rebuild),
             )
         except MadeElsewhere as known:
             gone = cls(self._client, self._owner, *known.as_unit(kind, name, self._owner, recipe))
@@ -352,27 +355,46 @@ class Runtime(Continuity):
             return gone
         verdict = verdict_of(record, was_made, is_rebuilt, recipe)
         if kind not in ONCE:
-            verdict = await self._told(f"{kind} {name}", verdict, is_new=was_made and not is_rebuilt)
+            is_new = was_made and not is_rebuilt
+            verdict = await self._told(f"{kind} {name}", verdict, is_new=is_new, facts=record.facts)
         unit = cls(self._client, self._owner, record, verdict)
         unit.was_made, unit.is_rebuilt = was_made, is_rebuilt
         if isinstance(unit, KeptRequest):
             unit.note = note
+        if isinstance(unit, Shell):
+            unit.note_of = lambda id: UnitNote(self._store, self._owner, command_of(name, id))
         return unit
 
-    async def _before(self, note: UnitNote, kind: str, recipe: Mapping[str, Any]) -> None:
-        """A unit is about to be made: what it may depend on is on disk first."""
+    async def _before(self, note: UnitNote, kind: str, recipe: Mapping[str, Any], rebuild: Rebuild) -> Instead | None:
+        """A unit is about to be made: what it may depend on is on disk first. Returns what it is made of, if another
+        keeper had one of its name."""
         if (place := unit_call()) is not None:
             await place.attempt.flush()
+        here = self._client.keeper_identity
         if kind in ONCE:
-            await note.begin(self._client.keeper_identity, recipe)
+            await note.begin(here, recipe)
+            return None
+        former = await note.former(here)
+        if former is None:
+            return None
+        contents = None
+        if former.contents is not None and recipe.get("is_shell") and rebuild != "never":
+            contents = await contents_as_here(self._store, self._owner.uid, former.contents)
+        if contents is None:
+            return Instead({"host": former.host})
+        around = environment.capture(environment.inherited(self.env, self.context.rules), self.context.rules)
+        return await Call(lambda: made_here(contents, around.values, str(self.cwd)))
 
-    async def _told(self, unit: str, verdict: Verdict, *, is_new: bool) -> Verdict:
+    async def _told(self, unit: str, verdict: Verdict, *, is_new: bool, facts: Mapping[str, Any] = {}) -> Verdict:
         """The verdict on a unit that was opened. A new one in place of one that is out of reach (a restore could not
         bring it back, or another keeper has it) is not called kept, for as long as this attempt goes on."""
         lost, replaced = self.context.lost, self.context.replaced
         if left := await UnitNote(self._store, self._owner, unit).taken_over(
             self._client.keeper_identity, is_new=is_new
         ):
+            if facts.get("elsewhere") == left and "rebuilt_from" in facts:
+                return verdict  # which says what of its contents came along
+            is_new = is_new or facts.get("elsewhere") == left  # an attempt that died has made it in place of that one
             there = f"made on {left} by a keeper that is not here"
             if not is_new:
                 return replace(verdict, differs=[*verdict.differs, f"another one was {there} since: this is older"])

@@ -1,8 +1,8 @@
 """Take a task to another machine: `export` puts it into a file, `bring_in` makes it one of this store.
 
 A bundle holds the task with its journal, checkpoints, events, questions and memory, the recipes of what lived around
-it, and the workspace of its newest save. It is made for a reader that trusts nothing: everything is checked before
-anything is written, and then all of it is written, or nothing.
+it, the workspace of its newest save, and, if it is sealed, what was in its shells. It is made for a reader that trusts
+nothing: everything is checked before anything is written, and then all of it is written, or nothing.
 
 Owns what goes in and what is checked. The file's form is in bundle_file.py, the rows in
 perdure/_tasks/upkeep/transfer.py.
@@ -25,6 +25,7 @@ from perdure._ground.bridge import Call
 from perdure._ground.encoding import deltas as frames
 from perdure._ground.secrets import envelope
 from perdure._runtime.bundles.bundle_file import Bundle, Header, write
+from perdure._runtime.bundles.shells_along import contents_of_shells, put_along
 from perdure._runtime.context import mapping_for
 from perdure._runtime.restore import CAUSE, PART, Saved, from_data, home_of
 from perdure._runtime.secrets import Secret, redaction, references_in
@@ -104,6 +105,8 @@ async def export(
     if move:
         await leave(task)  # from here on it is carried through: the task lives in the bundle alone
     rows = await dump(store, task.uid)
+    shells, untaken = await contents_of_shells(task) if store.ring.current is not None else ({}, [])
+    await Call(lambda: put_along(store, task.uid, rows, shells))
     if not move:
         _take(steps, "rows", id)
     header = Header(
@@ -120,7 +123,8 @@ async def export(
     )
     whole = await Call(lambda: _write(store, target, header, rows))
     size = await Call(lambda: target.stat().st_size)
-    return Exported(str(target), task.id, whole.is_signed, move, size, _notes(whole, rows, saved, workspace))
+    notes = [*_notes(whole, rows, saved, workspace, has_shells=bool(shells)), *untaken]
+    return Exported(str(target), task.id, whole.is_signed, move, size, notes)
 
 
 def _take(steps: Steps, part: str, id: str) -> None:
@@ -143,14 +147,17 @@ def _write(store: Store, target: Path, header: Header, rows: Mapping[str, Any]) 
         return write(target, header, [("rows", body)], pack, store.ring)
 
 
-def _notes(header: Header, rows: Mapping[str, Any], saved: Saved | None, workspace: bool) -> list[str]:
+def _notes(
+    header: Header, rows: Mapping[str, Any], saved: Saved | None, workspace: bool, *, has_shells: bool
+) -> list[str]:
     notes = []
     if not header.is_signed:
         notes.append("the store has no key, so the bundle is not sealed: its checksum shows damage, not forgery")
     if not header.moved and rows["tasks"][0]["status"] not in ("completed", "cancelled"):
         notes.append("the task goes on here too; --move ends it here")
     if saved is None:
-        notes.append("nothing was saved of what lives around the task, so nothing of it travels")
+        travels = "only what is in its shells" if has_shells else "nothing of it"
+        notes.append(f"nothing was saved of what lives around the task, so {travels} travels")
     elif workspace and not header.cuts and header.roots:
         notes.append("the workspace's cut is not on this machine, so it does not travel")
     return notes

@@ -18,7 +18,17 @@ from perdure._runtime.keeper_client import Record
 from perdure._runtime.keeper_client import client as clients
 from perdure._runtime.kinds import session_facts
 from perdure._runtime.secrets import Secret, environment
-from perdure._runtime.units import MADE_ANEW, Owner, opened, problem_of, restarted, verdict_of
+from perdure._runtime.units import (
+    MADE_ANEW,
+    Contents,
+    Instead,
+    Owner,
+    made_here,
+    opened,
+    problem_of,
+    restarted,
+    verdict_of,
+)
 from perdure.errors import InvalidInput, SecretMissing
 from perdure.keeper import is_port_taken
 
@@ -57,6 +67,8 @@ class KeptType(UnitType):
             return await found(record, recipe)
         gone = verdict_of(record, False, False).reason if record is not None else _nowhere(recipe, place)
         options = (f"{_opened_by(recipe)} makes a new one",)
+        if recipe["kind"] == "shell" and "contents" in recipe and record is None:
+            return _from_contents(recipe, gone, place)
         if recipe["kind"] not in MADE_ANEW:
             return Verdict("lost", gone, options=options)
         missing = _missing(recipe)
@@ -75,6 +87,8 @@ class KeptType(UnitType):
         if record is not None and record.is_alive and not place.fresh:
             return KeptHere(record, await found(record, recipe), False)
         place.context.need("run", f"starting {recipe['name']}")
+        if record is None and recipe["kind"] == "shell":
+            return await _make_shell(recipe, place)
         whole = _as_here(recipe["recipe"], place)
         secrets = {name: Secret.parse(told).value() for name, told in whole["secret_env"].items()}
         client = clients.client_for(place.keeper_home, place.ring)
@@ -100,6 +114,35 @@ class KeptType(UnitType):
     async def rollback(self, live: KeptHere, place: Place) -> None:
         if live.was_made:
             await clients.client_for(place.keeper_home, place.ring).ask("end", unit=live.record.uid)
+
+
+def _from_contents(recipe: Any, gone: str, place: Place) -> Verdict:
+    """The verdict on a shell whose contents a bundle has brought. A folder that is not here is told once it is made."""
+    if hindrance := _hindrance({**recipe["contents"]["recipe"], "cwd": "/"}, place):
+        return Verdict("lost", f"{gone}; it cannot be started here: {hindrance}")
+    return Verdict("rebuilt", f"{gone}; a new one is made as it was at its last prompt there")
+
+
+async def _make_shell(recipe: Any, place: Place) -> KeptHere:
+    rules = place.context.rules
+    around = environment.capture(environment.inherited(place.context.env, rules), rules)
+    contents = Contents(**recipe["contents"])
+    instead = await Call(lambda: made_here(contents, around.values, str(place.context.cwd)))
+
+    async def before() -> Instead:
+        return instead
+
+    record, was_made, is_rebuilt = await opened(
+        clients.client_for(place.keeper_home, place.ring),
+        _owner(place),
+        "shell",
+        recipe["name"],
+        dict(instead.recipe),
+        rebuild="ask",
+        limits=recipe["limits"],
+        before=before,
+    )
+    return KeptHere(record, verdict_of(record, was_made, is_rebuilt), was_made)
 
 
 async def found(record: Record, saved: Any = None) -> Verdict:
@@ -182,7 +225,7 @@ def _opened_by(recipe: Any) -> str:
 
 
 def _owner(place: Place) -> Owner:
-    return Owner(place.namespace, place.task_id, place.uid)
+    return Owner(place.namespace, place.task_id, place.uid, place.context.epoch)
 
 
 def _nowhere(recipe: Any, place: Place) -> str:

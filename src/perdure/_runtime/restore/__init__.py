@@ -9,7 +9,7 @@ __getattr__ = lazy_door(
         "cut": ("Cut", "Saved", "from_data"),
         "report": ("RestorePlan", "RestoreReport"),
         "restore_on_claim": ("come_back",),
-        "restore_plan": ("plan_for",),
+        "restore_plan": ("contents_as_here", "plan_for"),
         "restore_run": ("Restored", "last_report"),
         "save": ("CAUSE", "PART", "SURROUNDINGS", "home_of"),
     },

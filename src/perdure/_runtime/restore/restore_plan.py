@@ -17,7 +17,8 @@ from perdure._runtime.restore.cut import Saved, SavedUnit, from_data, in_order
 from perdure._runtime.restore.report import RestorePlan, UnitLine
 from perdure._runtime.restore.save import CAUSE, PART, place_for
 from perdure._runtime.secrets import Secret, redaction, references_in
-from perdure._store import ChildRow
+from perdure._runtime.units import Contents, Owner, contents_that_came
+from perdure._store import ChildRow, Store
 from perdure._tasks import Task, arrival, carried, store_of, task_by_uid, tasks_of
 from perdure.errors import Incompatible, NotFound, PerdureError, SecretMissing
 
@@ -67,6 +68,8 @@ async def prepare(
     findings += _who(saved)
     is_fresh = any(finding.policy == "rebuild" and not finding.same for finding in findings)
     units = in_order(_as_claimed(saved.units) if is_claim else saved.units)
+    if is_trusted:
+        units = [await _with_contents(task, unit) for unit in units]
     coming = tuple(unit.recipe["root"] for unit in units if unit.kind == "workspace")
     place = replace(
         place_for(task, context), fresh=is_fresh, coming=coming, from_host=saved.host, is_trusted=is_trusted
@@ -164,6 +167,26 @@ async def as_here(task: Task, checkpoint: str, data: Any) -> tuple[Saved, bool]:
     came = await arrival(store_of(task), task.uid) or {}
     is_trusted = bool(came.get("trusted", came.get("signed", True)))
     return _as_here(from_data(data, checkpoint), came.get("paths") or {}), is_trusted
+
+
+async def contents_as_here(store: Store, uid: str, contents: Contents) -> Contents | None:
+    """What was in a shell, with the paths of this machine; None unless a bundle that is trusted has brought it."""
+    came = await arrival(store, uid)
+    if came is None or not came.get("trusted", came.get("signed", False)):
+        return None
+    return msgspec.structs.replace(contents, recipe=mapped(contents.recipe, came.get("paths") or {}))
+
+
+async def _with_contents(task: Task, unit: SavedUnit) -> SavedUnit:
+    """A shell with what was in it when a bundle took it along: newer than what was saved of it."""
+    if unit.kind != "kept" or unit.recipe.get("kind") != "shell":
+        return unit
+    store, owner = store_of(task), Owner(store_of(task).namespace, task.id, task.uid)
+    came = await contents_that_came(store, owner, f"shell {unit.recipe['name']}")
+    contents = await contents_as_here(store, task.uid, came) if came is not None else None
+    if contents is None:
+        return unit
+    return msgspec.structs.replace(unit, recipe={**unit.recipe, "contents": msgspec.structs.asdict(contents)})
 
 
 def _as_here(saved: Saved, paths: Mapping[str, str]) -> Saved:

@@ -21,8 +21,18 @@ from perdure._runtime.units.remote_units import UnitAccess, UnitCommand, UnitOut
 from perdure._runtime.units.request import KeptRequest, request_recipe
 from perdure._runtime.units.service import Service, ServiceState, service_recipe
 from perdure._runtime.units.shell import CommandOutput, CommandResult, Shell, exit_code, shell_command
+from perdure._runtime.units.shell_contents import Contents, Instead, contents_of, made_here
 from perdure._runtime.units.unit import Owner, Rest, U, Unit, opened, secrets_of
-from perdure._runtime.units.unit_notes import MadeElsewhere, ONCE, UnitNote, forget_notes
+from perdure._runtime.units.unit_notes import (
+    MadeElsewhere,
+    ONCE,
+    UnitNote,
+    command_of,
+    contents_that_came,
+    forget_notes,
+    is_note,
+    with_contents,
+)
 from perdure._runtime.units.verdicts import MADE_ANEW, ending, restarted, verdict_of
 __all__ = [
     "KeptFile",
@@ -62,6 +72,10 @@ __all__ = [
     "Shell",
     "exit_code",
     "shell_command",
+    "Contents",
+    "Instead",
+    "contents_of",
+    "made_here",
     "Owner",
     "Rest",
     "U",
@@ -71,7 +85,11 @@ __all__ = [
     "MadeElsewhere",
     "ONCE",
     "UnitNote",
+    "command_of",
+    "contents_that_came",
     "forget_notes",
+    "is_note",
+    "with_contents",
     "MADE_ANEW",
     "ending",
     "restarted",

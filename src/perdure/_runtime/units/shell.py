@@ -11,7 +11,7 @@ import re
 import secrets as random
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
@@ -32,7 +32,8 @@ from perdure._runtime.secrets import Secret
 from perdure._runtime.units import terminal_screen as screens
 from perdure._runtime.units.output import Output
 from perdure._runtime.units.unit import Unit
-from perdure.errors import InvalidInput, NotAllowed, ShellBusy, TimedOut, UnitEnded, UnitHeld
+from perdure._runtime.units.unit_notes import MadeElsewhere, UnitNote
+from perdure.errors import EffectUncertain, InvalidInput, NotAllowed, ShellBusy, TimedOut, UnitEnded, UnitHeld
 
 _LONGEST = timedelta(days=30)
 # The ways to say that one wants the shell of the house.
@@ -95,6 +96,7 @@ class Shell(Unit):
     """A terminal and the program on it."""
 
     _cursor: int | None = None
+    note_of: Callable[[str], UnitNote] | None = None  # the store's note of a command, by its id
 
     # ── commands ────────────────────────────────────────────────────────────────────────────────
 
@@ -107,6 +109,7 @@ class Shell(Unit):
         Raises:
             ShellBusy: the shell is not at its prompt; nothing was typed.
             TimedOut: it has not ended in time and runs on; a call with the same key waits for it again.
+            EffectUncertain: a command of this key was asked for on another machine, and how it ended is not known.
         """
         if not command.strip() or "\0" in command:
             raise InvalidInput("the command is empty, or has a null character")
@@ -114,7 +117,19 @@ class Shell(Unit):
         if inside() is not None and not is_in_effect():
             recorded: CommandResult = await self._run_as_effect(command, key, seconds)
             return recorded
-        return await self._run(command, _id(key) or f"run-{random.token_hex(12)}", seconds)
+        return await self._run_by_key(command, key, f"run-{random.token_hex(12)}", seconds)
+
+    async def _run_by_key(self, command: str, key: str | None, other: str, seconds: float | None) -> CommandResult:
+        """Run it under the id of its key, which is noted in the store first; or under another id."""
+        if key and self.note_of is not None:
+            try:
+                asked = {"digest": hashlib.sha256(command.encode()).hexdigest()}
+                await self.note_of(_id(key)).begin(self._client.keeper_identity, asked)
+            except MadeElsewhere as known:
+                if (await self.ask("command_state", id=_id(key))).args["state"] is None:  # no bundle has brought it
+                    why = f"it was asked for on {known.made.host}, by a keeper that is not here"
+                    raise EffectUncertain(f"the command with key {key!r}", why) from None
+        return await self._run(command, _id(key) or other, seconds)
 
     async def _run(self, command: str, id: str, seconds: float | None) -> CommandResult:
         reply = await self.write("run", command.encode(), id=id, within=seconds)
@@ -134,7 +149,9 @@ class Shell(Unit):
         state = (await self.ask("command_state", id=id)).args["state"]
         if state in ("begun", "ended"):
             return Happened(await self._run(command, id, seconds))
-        return UNKNOWN if state == "uncertain" else DID_NOT_HAPPEN
+        # Of what the former one was asked for under another keeper, this one knows what a bundle has brought.
+        is_blind = "elsewhere" in self.record.facts and "rebuilt_from" not in self.record.facts
+        return UNKNOWN if state == "uncertain" or (state is None and is_blind) else DID_NOT_HAPPEN
 
     @effect(
         name="shell.run",
@@ -145,7 +162,7 @@ class Shell(Unit):
         raises=(UnitEnded,),
     )
     async def _run_as_effect(self, command: str, key: str | None, seconds: float | None) -> CommandResult:
-        return await self._run(command, _id(key) or idempotency_key(), seconds)
+        return await self._run_by_key(command, key, idempotency_key(), seconds)
 
     @step(name="shell.output", identity=_of_shell)
     async def output(self, key: str, from_offset: int = 0, *, wait: Duration | None = None) -> CommandOutput:
@@ -193,7 +210,11 @@ class Shell(Unit):
 
     async def _was_sent(self, typed: Typed, refuse_secret: bool = False) -> Any:
         reply = await self.ask("input_state", id=idempotency_key())
-        return {"done": Happened(reply.args["offset"]), "begun": UNKNOWN}.get(reply.args["state"], DID_NOT_HAPPEN)
+        if reply.args["state"] == "done":
+            return Happened(reply.args["offset"])
+        # A shell in place of a former one does not know what was typed into that.
+        is_blind = "elsewhere" in self.record.facts or "instead_of" in self.record.facts
+        return UNKNOWN if reply.args["state"] == "begun" or is_blind else DID_NOT_HAPPEN
 
     @effect(
         name="shell.send", verify=_was_sent, identity=_of_shell, failed_on=(UnitHeld, NotAllowed), raises=(UnitEnded,)

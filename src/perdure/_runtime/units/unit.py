@@ -14,6 +14,7 @@ from perdure._ground.secrets.secret_forms import hide_in_command
 from perdure._model import Level, Rebuild, Verdict
 from perdure._runtime.keeper_client import Ask, Client, Record
 from perdure._runtime.secrets import Secret, redaction
+from perdure._runtime.units.shell_contents import Instead
 from perdure.errors import SecretMissing, UnitEnded, UnitHeld
 
 U = TypeVar("U", bound="Unit")
@@ -128,12 +129,12 @@ async def opened(
     limits: Mapping[str, float] | None = None,
     body: bytes = b"",
     fds: tuple[int, ...] = (),
-    before: Callable[[], Awaitable[None]] | None = None,
+    before: Callable[[], Awaitable[Instead | None]] | None = None,
 ) -> tuple[Record, bool, bool]:
     """The task's unit of this name: its record, whether it was made now, and whether in place of a former one.
 
     What `rest` adds to the recipe, and its secrets, are only asked for if the unit has to be made; `before` is called
-    just before a keeper that does not know it makes it.
+    just before a keeper that does not know it makes it, and says in place of what.
     """
     who: dict[str, Any] = {
         "kind": kind,
@@ -146,11 +147,13 @@ async def opened(
     is_looked_for = rest is not None or before is not None
     reply = await client.ask("open", **who, recipe=recipe, find=True) if is_looked_for else None
     if reply is None or reply.args["unit"] is None:
-        if before is not None:
-            await before()
+        instead = await before() if before is not None else None
         if rest is not None:
             more, secrets = rest()
             recipe = {**recipe, **more}
+        if instead is not None:
+            who["elsewhere"], recipe = instead.told, {**recipe, **instead.recipe}
+            secrets = secrets if instead.secrets is None else instead.secrets
         reply = await client.ask(
             "open", body, fds, **who, **hidden, recipe=recipe, secrets=dict(secrets), limits=dict(limits or {})
         )

@@ -4,8 +4,8 @@ A keeper knows its units by name, but it is one machine's. After a move, a new c
 next keeper knows nothing of them. So the store has a note of each unit, and the notes belong to the task: a bundle
 takes them along. By them a unit that is made elsewhere is not called new, nor one that was left behind the latest.
 
-What must not be made twice, a request or a command, is noted before it is made. Another keeper does not make it; the
-whole answer of a request is in its note once it was read. The keeper that was to make it and does not know it never
+What must not be made twice, a request or a command by key, is noted before it is made. Another keeper does not make it;
+the whole answer of a request is in its note once it was read. The keeper that was to make it and does not know it never
 began: it writes its record down before it starts anything.
 """
 
@@ -21,6 +21,7 @@ from msgspec.structs import replace
 
 from perdure._model import Verdict
 from perdure._runtime.keeper_client import Record
+from perdure._runtime.units.shell_contents import Contents
 from perdure._runtime.units.unit import Owner
 from perdure._store import Store
 from perdure._tasks import Shelf
@@ -42,6 +43,7 @@ class Note(Struct, frozen=True, kw_only=True):
     status: int | None = None
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
+    contents: Contents | None = None  # of a shell that a bundle has brought, until it is made here
 
 
 class MadeElsewhere(Exception):
@@ -97,6 +99,11 @@ class UnitNote:
                 return kept.value.host
         return ""
 
+    async def former(self, here: str) -> Note | None:
+        """The note of another keeper, as long as none of this identity has taken it over."""
+        kept = await self._shelf.get(self._key) if here else None
+        return kept.value if kept is not None and kept.value.keeper != here else None
+
     async def begin(self, here: str, recipe: Mapping[str, Any]) -> None:
         """Write down that the keeper of this identity is about to make it.
 
@@ -128,6 +135,23 @@ class UnitNote:
             await self._shelf.change(kept, answered)  # who changed it meanwhile has kept the same answer
 
 
+async def contents_that_came(store: Store, owner: Owner, unit: str) -> Contents | None:
+    """What was in a shell that a bundle has brought and that was not made here yet."""
+    kept = await _shelf(store, owner).get(unit)
+    return kept.value.contents if kept is not None else None
+
+
+def with_contents(store: Store, uid: str, value: bytes, contents: Contents) -> bytes:
+    """The value of a note, as it stands in the store, with what is in its shell."""
+    note = store.unseal(uid, _KIND, value, Note)
+    return store.seal(uid, _KIND, replace(note, contents=contents), Note)
+
+
+def is_note(kind: str) -> bool:
+    """Whether values of this kind are notes of units."""
+    return kind == _KIND
+
+
 async def forget_notes(store: Store, owner: Owner, name: str) -> bool:
     """Let units of this name be made anew; False if there is no note of one."""
     shelf = _shelf(store, owner)
@@ -143,8 +167,13 @@ def _digest(recipe: Mapping[str, Any]) -> str:
     return sha256(json.dumps(asked).encode()).hexdigest()
 
 
+def command_of(shell: str, id: str) -> str:
+    """What stands for a command of a shell in place of a unit's name; it goes with its shell."""
+    return f"shell {shell}\n{id}"
+
+
 def _names(key: str) -> tuple[str, str]:
-    name = key.partition(" ")[2]
+    name = key.partition(" ")[2].partition("\n")[0]
     return name, name.partition(":")[2]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from perdure._ground.ids import boot_id
@@ -111,8 +111,9 @@ def _about(held: Held) -> dict[str, Any]:
 # ── units ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def open_unit(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
-    """The task's unit of this name, also if it has ended. If there is none, it is made, unless `find` is set."""
+def open_unit(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer | Soon:
+    """The task's unit of this name, also if it has ended. If there is none, it is made, unless `find` is set; in place
+    of one that another keeper had, it is answered once it is known how it came back."""
     kind, name, recipe = call.get("kind", str, ""), call.get("name", str, ""), call.get("recipe", dict, {})
     if kind not in keeper.kinds:
         raise Refused("unknown kind", kind=kind, kinds=sorted(keeper.kinds))
@@ -123,10 +124,12 @@ def open_unit(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer
     if found is None and call.get("find", bool, False):
         return Answer({"unit": None, "made": False})
     if found is None:
-        made = _make(keeper, kind, name, owner, recipe, call)
+        made = _make(keeper, kind, name, owner, recipe, call, _of_another_keeper(connection, call))
         if "instead_of" in made.facts:  # of one whose record was missing: see services.py
             made.facts["rebuilt_for"] = [connection.pid, connection.start, call.get("epoch", int, 0)]
             keeper.save(made)
+        if made.facts.get("rebuilt_for"):
+            return _once_settled(keeper, made, connection, call)
         return Answer({"unit": shown(keeper, made, connection, call.get("epoch", int, 0)), "made": True})
     if not found.is_alive and (held := keeper.held.get(found.uid)) is not None:
         held.expect()
@@ -171,17 +174,49 @@ def rebuild(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer |
         "missing": call.get("missing", list, []),
         "rebuilt_for": [connection.pid, connection.start, call.get("epoch", int, 0)],
     }
+    if "elsewhere" in old.facts:  # what that one was asked to do is no better known here than before
+        made.facts["elsewhere"] = old.facts["elsewhere"]
     keeper.save(made, through_power_loss=True)
+    return _once_settled(keeper, made, connection, call)
+
+
+def _once_settled(keeper: AskedKeeper, made: Unit, connection: Connection, call: Call) -> Soon:
     answer, settled = Soon(), keeper.held[made.uid].settled()
 
     def tell() -> None:
-        answer.give(Answer({"unit": shown(keeper, made, connection), "made": True}))
+        shows = shown(keeper, made, connection, call.get("epoch", int, 0))
+        answer.give(Answer({"unit": shows, "made": True}))
 
     tell() if settled is None else settled.then(tell)
     return answer
 
 
-def _make(keeper: AskedKeeper, kind: str, name: str, owner: Owner, recipe: dict[str, Any], call: Call) -> Unit:
+def _of_another_keeper(connection: Connection, call: Call) -> dict[str, Any]:
+    """What is to be noted of a unit that is made in place of one that another keeper had: its host, and, if its
+    contents came along, what was learnt there and which secrets are not here."""
+    told = call.get("elsewhere", dict, {})
+    if not told or connection.speaks_for:  # a process started by a unit knows of no other keeper
+        return {}
+    facts: dict[str, Any] = {"elsewhere": str(told.get("host", ""))}
+    if isinstance(told.get("learnt"), dict):
+        facts |= {
+            "rebuilt_from": told["learnt"],
+            "why_rebuilt": f"it was on {facts['elsewhere']}",
+            "missing": [str(name) for name in told.get("missing") or ()],
+            "rebuilt_for": [connection.pid, connection.start, call.get("epoch", int, 0)],
+        }
+    return facts
+
+
+def _make(
+    keeper: AskedKeeper,
+    kind: str,
+    name: str,
+    owner: Owner,
+    recipe: dict[str, Any],
+    call: Call,
+    facts: Mapping[str, Any] = {},
+) -> Unit:
     cls = keeper.kinds[kind].held
     cls.check(recipe)
     hidden = call.get("argv", list, None)
@@ -189,6 +224,7 @@ def _make(keeper: AskedKeeper, kind: str, name: str, owner: Owner, recipe: dict[
         raise Refused("no recipe", what=WITHOUT_SECRETS)
     unit = keeper.units.new(kind, name, owner, recipe, boot_id())
     unit.limits = {key: float(value) for key, value in call.get("limits", dict, {}).items() if key in NAMES}
+    unit.facts |= facts
     held = cls(keeper, unit)
     held.secrets, held.given, held.given_fds = call.get("secrets", dict, {}), call.body, call.fds
     try:
@@ -214,8 +250,13 @@ def list_units(keeper: AskedKeeper, connection: Connection, call: Call) -> Answe
 
 
 def recipe_of(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:
-    """How a unit was made, with its environment: a bundle has to be able to make it again elsewhere."""
-    return Answer({"recipe": _unit(keeper, call).recipe})
+    """How a unit was made, with its environment: a bundle has to be able to make it again elsewhere. With `elsewhere`,
+    what is in it now comes too, as far as its kind has learnt of it."""
+    unit = _unit(keeper, call)
+    held = keeper.held.get(unit.uid) if call.get("elsewhere", bool, False) else None
+    if held is None or connection.speaks_for:
+        return Answer({"recipe": unit.recipe})
+    return Answer({"recipe": held.elsewhere(), "learnt": unit.facts.get("recipe", {})})
 
 
 def claim(keeper: AskedKeeper, connection: Connection, call: Call) -> Answer:

@@ -275,6 +275,10 @@ class Held:
     def rebuild(cls, keeper: KeeperCore, old: Unit) -> dict[str, Any]:
         raise Refused("no recipe", what=f"a {old.kind} cannot be made again")
 
+    def elsewhere(self) -> dict[str, Any]:
+        """The recipe for one like it under another keeper, with what is in it, as far as that can be taken along."""
+        return dict(self.unit.recipe)
+
     def look(self) -> None:
         """Check that the unit is still intact before a client gets it; `lose` it if not."""
 

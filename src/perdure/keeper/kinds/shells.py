@@ -34,6 +34,7 @@ from perdure.keeper.kinds.shell import (
     ended_output,
     forgotten_output,
     forgotten_result,
+    ledger,
     recipe_again,
     recipes,
     running_output,
@@ -88,10 +89,12 @@ class Shell(Terminal):
         if self._is_shell:
             state, history = self.unit.recipe.pop("state", None), str(self.unit.recipe.pop("history", ""))
             self._functions = self._state.write_start(state, history)
+            mine = self.keeper.units.folder(self.unit) / "commands"
+            if known := self.unit.recipe.pop("known", None):  # what was asked of it under another keeper
+                untrusted.write(mine, ledger(known))
             former = self.unit.recipe.get("commands_of")
             if former:  # earlier commands are still known, so a key is valid for ever
                 old = self.keeper.units.home / _folder_name(former) / "commands"
-                mine = self.keeper.units.folder(self.unit) / "commands"
                 with contextlib.suppress(FileNotFoundError):  # it was never asked anything
                     untrusted.write(mine, untrusted.read(old, untrusted.MOST_JOURNAL))
             self._open_commands()
@@ -458,6 +461,13 @@ class Shell(Terminal):
     def rebuild(cls, keeper: KeeperCore, old: Unit) -> dict[str, Any]:
         """A shell as the old one was at its last prompt; any other program anew, as it was started."""
         return recipe_again(old, keeper.units) | {"commands_of": old.uid}
+
+    def elsewhere(self) -> dict[str, Any]:
+        """The same for another machine: with the commands it knows, and without the folder they are in here."""
+        made = recipe_again(self.unit, self.keeper.units, is_elsewhere=True)
+        if self._is_shell:
+            made["known"] = list(self.commands.known.values())
+        return made
 
     def about(self) -> dict[str, Any]:
         told = super().about()

@@ -7,7 +7,7 @@ __getattr__ = lazy_door(
     {
         "command_output": ("ended_output", "forgotten_output", "forgotten_result", "running_output", "told_command"),
         "marks": ("Mark", "Marks"),
-        "shell_commands": ("Command", "Commands", "LARGEST_OUTPUT", "digest"),
+        "shell_commands": ("Command", "Commands", "LARGEST_OUTPUT", "digest", "ledger"),
         "shell_line": ("ShellLine",),
         "shell_state": ("ShellState", "recipe_again"),
     },

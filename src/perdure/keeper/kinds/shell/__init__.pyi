@@ -11,7 +11,7 @@ from perdure.keeper.kinds.shell.command_output import (
     told_command,
 )
 from perdure.keeper.kinds.shell.marks import Mark, Marks
-from perdure.keeper.kinds.shell.shell_commands import Command, Commands, LARGEST_OUTPUT, digest
+from perdure.keeper.kinds.shell.shell_commands import Command, Commands, LARGEST_OUTPUT, digest, ledger
 from perdure.keeper.kinds.shell.shell_line import ShellLine
 from perdure.keeper.kinds.shell.shell_state import ShellState, recipe_again
 from perdure.keeper.kinds.shell import recipes
@@ -27,6 +27,7 @@ __all__ = [
     "Commands",
     "LARGEST_OUTPUT",
     "digest",
+    "ledger",
     "ShellLine",
     "ShellState",
     "recipe_again",

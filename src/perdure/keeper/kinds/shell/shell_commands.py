@@ -11,6 +11,7 @@ import errno
 import hashlib
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,11 @@ class Commands:
 
     def close(self) -> None:
         os.close(self._journal)
+
+
+def ledger(known: Iterable[object]) -> bytes:
+    """The journal of commands that another keeper knew; it is read as every journal is, and so believed no more."""
+    return b"".join(json.dumps(one).encode() + b"\n" for one in known)[-untrusted.MOST_JOURNAL :]
 
 
 def _name(id: str) -> str:

@@ -91,8 +91,8 @@ class ShellState:
         }
 
 
-def recipe_again(old: Unit, units: Registry) -> dict[str, Any]:
-    """The recipe of a new shell in place of one that has ended."""
+def recipe_again(old: Unit, units: Registry, *, is_elsewhere: bool = False) -> dict[str, Any]:
+    """The recipe of a new shell in place of one that has ended; on another machine its folder is looked for there."""
     made, learnt = dict(old.recipe), old.facts.get("recipe")
     if not (made.get("is_shell") and learnt):
         return made
@@ -104,7 +104,8 @@ def recipe_again(old: Unit, units: Registry) -> dict[str, Any]:
         made["state"] = found.as_json()
         if found.umask:
             made["umask"] = int(found.umask, 8)
-    made["cwd"] = _nearest(str(learnt["directory"]), made["cwd"], made["env"].get("HOME", "/"))
+    folders = (str(learnt["directory"]), made["cwd"], made["env"].get("HOME", "/"))
+    made["cwd"] = folders[0] if is_elsewhere else _nearest(*folders)
     exported = set(learnt["exported"])
     made["env"] = {name: value for name, value in made["env"].items() if name in exported}
     return made
