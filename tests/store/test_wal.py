@@ -77,6 +77,30 @@ def test_a_log_that_is_whole_or_torn_in_its_last_transaction_is_opened(left_behi
         assert opened(copy) == (COMMITS if cut == 0 else COMMITS - 1)
 
 
+@pytest.mark.req("R95", "R23")
+def test_what_a_torn_transaction_left_behind_a_shorter_torn_one_is_not_taken_for_a_lost_end(
+    left_behind: Path, tmp_path: Path
+) -> None:
+    """Power was lost in a long transaction, and again in a shorter one that was written over its first frames."""
+    logs = []
+    for name, rows in (("long", 60), ("short", 1)):
+        copy = tmp_path / name
+        shutil.copytree(left_behind, copy)
+        connection = apsw.Connection(str(copy / "store.db"))
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        with connection:
+            for number in range(rows):
+                connection.execute(f"CREATE TABLE {name}_{number} (a)")
+        connection.close()
+        logs.append((copy / "store.db-wal").read_bytes())
+    before, (long, short) = (left_behind / "store.db-wal").read_bytes(), logs
+    assert len(before) < len(short) < len(long)
+    torn = bytearray(short + long[len(short) :])
+    torn[len(before) + 100] ^= 1  # in the first frame of both
+    (left_behind / "store.db-wal").write_bytes(torn)
+    assert opened(left_behind) == COMMITS
+
+
 @pytest.mark.req("R95", "R24")
 def test_a_store_is_opened_while_another_connection_commits(tmp_path: Path) -> None:
     """Its frames are in the log before SQLite counts them: until they are synced, they look like a missing end."""
