@@ -170,9 +170,9 @@ class Sqlite(Scene):
             return _of_a_row(url, cell, value, self._uids(path))
         if kind == "page":
             open_file(path).execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        else:
-            path = path.with_name("p.db-wal")
-        return Damage(url, f"{kind}: {flips.spoil(path, rng)}")
+            return Damage(url, f"{kind}: {flips.spoil(path, rng)}")
+        path = path.with_name("p.db-wal")
+        return Damage(url, f"{kind}: {flips.spoil(path, rng, flips.where_damage_is_not_seen(path.read_bytes()))}")
 
     def _uids(self, path: Path) -> dict[str, str]:
         with contextlib.closing(open_file(path)) as connection:

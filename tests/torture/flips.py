@@ -81,12 +81,22 @@ def flipped(value: Any, rng: random.Random) -> Any:
     return bytes(data)
 
 
-def spoil(path: Path, rng: random.Random) -> str:
-    """Change a bit or a byte of a file, or make a sector or a page of it zeros; says what."""
+def where_damage_is_not_seen(log: bytes, page: int = 4096) -> int:
+    """From where on damage in a log looks like a torn transaction: the frame that ends the last but one (0037)."""
+    width, salts = _FRAME + page, log[16:24]
+    frames = [at for at in range(_HEADER, len(log) - width + 1, width) if log[at + 8 : at + 16] == salts]
+    return [at for at in frames if unpack_from(">I", log, at + 4)[0]][-2]
+
+
+def spoil(path: Path, rng: random.Random, end: int | None = None) -> str:
+    """Change a bit or a byte of a file before `end`, or make a sector or a page of it zeros; says what."""
     data = bytearray(path.read_bytes())
-    before, how, at = bytes(data), "", 0
+    before, how, at, end = bytes(data), "", 0, len(data) if end is None else end
     while bytes(data) == before:
-        at, how = rng.randrange(len(data)), rng.choice(("bit", "byte", "sector", "page"))
+        data[:] = before
+        at, how = rng.randrange(end), rng.choice(("bit", "byte", "sector", "page"))
+        if how in ("sector", "page") and at + PAGE > end:
+            continue
         if how == "bit":
             data[at] ^= 1 << rng.randrange(8)
         elif how == "byte":

@@ -10,7 +10,7 @@ What continues a transaction begins with the checksum of its last frame. Frames 
 transaction, and that a shorter one was then written over, do not: they lie behind it and continue something else.
 
 Owns the question "is the end of the log missing?". Not seen: damage inside the last transaction, which cannot be told
-from a torn one, and damage that spoils both the content and the checksum of the frame that ends the last but one.
+from a torn one, and damage of more than a few bytes where the last transaction but one ends.
 """
 
 from __future__ import annotations
