@@ -132,6 +132,7 @@ class Stage:
         function, *arguments = self._starts[name]
         process = Process(self._machine, len(self._processes) + 1, self.tables, self._weather, self.watch)
         self._processes.append(process)
+        self._leaving[process.number] = asyncio.Event()  # it can be told to leave before its first turn
         if not self.is_calm and self._rng.random() < 0.5:
             self._doomed[process.number] = [self._rng.choice(_PLACES), self._rng.randint(1, 6)]
         process.start(self._work if function is hostile.work else partial(self._run_here, arguments))
@@ -140,9 +141,8 @@ class Stage:
     async def _work(self, process: Process) -> None:
         app = process.open()
         hostile_programs.app_here[:] = [app]
-        leaving = self._leaving[process.number] = asyncio.Event()
         async with app.worker():
-            await leaving.wait()
+            await self._leaving[process.number].wait()
         await app.close()
 
     async def _run_here(self, arguments: list[Any], process: Process) -> Any:
@@ -247,9 +247,7 @@ class Stage:
     def let_go(self) -> None:
         for name, process in self._alive.items():
             if self._starts[name][0] is hostile.work:
-                leaving = self._leaving.get(process.number)
-                if leaving is not None:
-                    process.loop.call_soon(leaving.set)
+                process.loop.call_soon(self._leaving[process.number].set)
         end = self._machine.now + 60.0
         while self._machine.now < end and not all(one.has_ended for one in self._alive.values()):
             self._run(0.5)
