@@ -862,18 +862,19 @@ class StatementUnanswered(PerdureError):
     statement: str
     why: str
 
-    def __init__(self, session: str, statement: str, why: str) -> None:
+    def __init__(self, session: str, statement: str, why: str, do: str = "") -> None:
         self.session, self.statement, self.why = session, statement, why
         super().__init__(
             f"{statement[:80]!r} in the session {session!r}: {why}",
             kept="all work of the session; the statement was not run again",
-            do="read large results in a step that returns less; or roll the session's transaction back and resume the "
+            do=do
+            or "read large results in a step that returns less; or roll the session's transaction back and resume the "
             "task, which runs the block again from its beginning",
         )
-        self.args: tuple[object, ...] = (session, statement, why)
+        self.args: tuple[object, ...] = (session, statement, why, do)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (StatementUnanswered, (self.session, self.statement, self.why))
+        return (StatementUnanswered, (self.session, self.statement, self.why, self.do))
 
 
 # ── bytes that cannot be read ────────────────────────────────────────────────────────────────────

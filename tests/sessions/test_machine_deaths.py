@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,12 @@ import pytest
 from perdure import Perdure
 from perdure._durable import durable, step
 from perdure._ground import crash_points as crash
+from perdure._runtime.sessions import lone_statements
+from perdure._runtime.sessions.lone_statements import forget_lone
 from perdure._runtime.sessions.postgres import open_postgres
 from perdure._runtime.sessions.session_processes import SessionPlace, ask
 from perdure._runtime.sessions.sqlite import open_sqlite
-from perdure.errors import TransactionLost
+from perdure.errors import StatementUnanswered, TransactionLost
 from perdure.keeper.pgproxy.recovery import postmortem
 from perdure.keeper.pgproxy.recovery.trace import Server
 from tests.sessions.kit import Stage
@@ -60,7 +63,42 @@ async def without_a_block() -> str:
     return "done"
 
 
-FUNCTIONS = {"block": in_a_block, "commit": without_a_block}
+@step(identity=lambda con, x: x)
+async def insert_alone(con: Any, x: int) -> None:
+    """Two statements by themselves; the process dies between the second one and the end of the second step."""
+    for y in (x, -x):
+        text = "INSERT INTO t VALUES (%s)" if where["engine"] == "postgres" else "INSERT INTO t VALUES (?)"
+        await con.execute(text, (y,))
+    if x == 2:
+        crash.place("test.done")
+
+
+@step
+async def count(con: Any) -> int:
+    cursor = await con.execute("SELECT count(*) FROM t")
+    rows = cursor.rows if where["engine"] == "sqlite" else await cursor.fetchall()
+    crash.place("test.counted")
+    return int(rows[0][0])
+
+
+async def opened_alone() -> Any:
+    if where["engine"] == "sqlite":
+        return await open_sqlite(where["place"], "main", where["url"])
+    session = await open_postgres(where["place"], "main", where["url"], hold="10m")
+    return await session.connect(autocommit=True)
+
+
+@durable(name="sessions.machine-death-alone")
+async def alone() -> str:
+    con = await opened_alone()
+    await insert_alone(con, 1)
+    await insert_alone(con, 2)
+    assert await count(con) >= 4
+    await con.close()
+    return "done"
+
+
+FUNCTIONS = {"block": in_a_block, "commit": without_a_block, "alone": alone}
 
 
 async def be_agent(link: Link, engine: str, folder: str, parking: str, url: str, store: str, *what: str) -> None:
@@ -95,8 +133,10 @@ class Machine:
         stage.parking.unlink()
         stage.__enter__()
 
-    async def go_on(self, how: str) -> str:
+    async def go_on(self, how: str, *, has_failed: bool = False) -> str:
         async with Perdure(self.store) as app:
+            if has_failed:
+                await (await app.tasks.handle("task")).resume()
             return await app.run("task", FUNCTIONS[how])
 
 
@@ -153,6 +193,32 @@ async def test_the_number_asked_for_the_journal_serves_the_commit_too(stage: Sta
     assert stage.outside("SELECT count(*) FROM t") == 2
 
 
+async def _is_asked_about(machine: Machine, rows: Callable[[Machine], list[int]]) -> None:
+    await machine.work_and_die("alone", "test.done")
+    assert rows(machine) == [-2, -1, 1, 2]
+    for has_failed in (False, True):  # and it stays so
+        with pytest.raises(StatementUnanswered, match="went out before the machine"):
+            await machine.go_on("alone", has_failed=has_failed)
+    assert rows(machine) == [-2, -1, 1, 2]
+    async with Perdure(machine.store) as app:
+        task = await app.tasks.handle("task")
+        await forget_lone(app._store, task.id, task.uid, "main")
+    assert await machine.go_on("alone", has_failed=True) == "done"
+    assert rows(machine) == [-2, -2, -1, 1, 2, 2]
+
+
+@pytest.mark.req("R79", "R89")
+async def test_statements_by_themselves_whose_machine_died_are_asked_about_and_not_repeated(machine: Machine) -> None:
+    await _is_asked_about(machine, rows)
+
+
+@pytest.mark.req("R79", "R89")
+async def test_a_read_whose_machine_died_is_repeated(machine: Machine) -> None:
+    await machine.work_and_die("alone", "test.counted")
+    assert await machine.go_on("alone") == "done"
+    assert rows(machine) == [-2, -1, 1, 2]
+
+
 # ── SQLite ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -200,3 +266,26 @@ async def test_a_sqlite_commit_whose_marker_is_gone_too_is_uncertain_and_not_don
     with pytest.raises(TransactionLost, match="whether it was committed is uncertain"):
         await sqlite_machine.go_on(how)
     assert sqlite_rows(sqlite_machine) == [1, 2]
+
+
+@pytest.mark.req("R79", "R89")
+async def test_sqlite_statements_by_themselves_whose_machine_died_are_asked_about(sqlite_machine: Machine) -> None:
+    await _is_asked_about(sqlite_machine, sqlite_rows)
+
+
+@pytest.mark.parametrize(
+    "text, is_read",
+    [
+        ("SELECT count(*) FROM t WHERE x IN (1, 2)", True),
+        ("select a from t;", True),
+        ("SELECT nextval('numbers')", False),
+        ("SELECT a INTO other FROM t", False),
+        ("SELECT 1; DELETE FROM t", False),
+        ("WITH gone AS (DELETE FROM t RETURNING x) SELECT x FROM gone", False),
+        ("SELECT lo_unlink (7)", False),
+        ('SELECT "writes" (1)', False),
+        ("INSERT INTO t VALUES (1)", False),
+    ],
+)
+def test_only_what_surely_changes_nothing_is_taken_for_a_read(text: str, is_read: bool) -> None:
+    assert lone_statements._only_reads(text) == is_read

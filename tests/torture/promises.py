@@ -345,4 +345,11 @@ PROMISES = {
         "is_blind = False",
         ("tests/runtime/test_other_keepers.py",),
     ),
+    "statements by themselves": Promise(
+        "a statement outside a transaction is not repeated when the session's memory of it is gone",
+        "_runtime/sessions/lone_statements.py",
+        "            if is_same and one.number >= sent.number and one.ledger != sent.ledger:",
+        "            if False:",
+        ("tests/sessions/test_machine_deaths.py",),
+    ),
 }

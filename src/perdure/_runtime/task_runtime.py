@@ -28,6 +28,7 @@ from perdure._runtime.sessions import (
     NEW_SESSION,
     PostgresSession,
     SqliteSession,
+    forget_lone,
     open_postgres,
     open_sqlite,
     place_of,
@@ -305,6 +306,7 @@ class Runtime(Continuity):
         for told in mine:
             await self._client.ask("let go", unit=told["uid"], wait=True)
         was_made = await forget_notes(self._store, self._owner, name)
+        await forget_lone(self._store, self._owner.task, self._owner.uid, name.partition(":")[2] or name)
         if not (mine or was_made) or name in self.context.units:
             await super().release(name)
 

@@ -6,6 +6,7 @@ __getattr__ = lazy_door(
     __name__,
     {
         "kept_sessions": ("place_of", "refuse_own_store"),
+        "lone_statements": ("forget_lone",),
         "postgres": ("PostgresSession", "StatementOutcome", "open_postgres"),
         "postgres_verdicts": ("NEW_SESSION",),
         "session_processes": ("SessionPlace", "ask"),

@@ -80,6 +80,7 @@ class PostgresSession:
         self.verdict = Verdict("lost", "not opened yet")
         self.last_outcome: StatementOutcome | None = None
         self.blocks: dict[str, Any] = {}
+        self.ledger = ""  # which memory of statements it has; "" from a proxy of an earlier version
         self._place, self._dsn, self._hold, self._rebuild = place, dsn, hold, rebuild
         self._folder = place.of("pg", name)
         self._user = self._database = ""
@@ -301,7 +302,7 @@ class PostgresSession:
 
     def _know(self, state: dict[str, Any]) -> None:
         self._user, self._database = state["user"], state["database"]
-        self.blocks = state["blocks"]
+        self.blocks, self.ledger = state["blocks"], str(state.get("ledger") or "")
         outcome = state["outcome"]
         self.last_outcome = StatementOutcome(**outcome) if outcome else None
 

@@ -23,6 +23,7 @@ from perdure._durable import UnitCall, current_attempt, step, unit_call
 from perdure._ground.bridge import Call
 from perdure._runtime.sessions import postgres_answers
 from perdure._runtime.sessions.broken_links import mended
+from perdure._runtime.sessions.lone_statements import note_lone
 from perdure._runtime.sessions.statements import (
     IN_A_STEP,
     LONGEST_ANSWER,
@@ -225,6 +226,8 @@ class KeptConnection(psycopg.AsyncConnection[Any]):
             raise self.over.error(self.label)
         path = place.next_path(self.label)
         block = self._block_of(path, text)
+        if not block:
+            await note_lone(place, self.label, self.session.ledger, path, text)
         await wait_for_journal(place, block)
         cursor._about = pgproxy.note(call_in_step(place, self.label, digest, text, block, path))
         try:

@@ -27,6 +27,7 @@ from perdure._ground.bridge import Call
 from perdure._ground.durations import Duration
 from perdure._model import Level, Verdict
 from perdure._runtime.sessions.broken_links import mended
+from perdure._runtime.sessions.lone_statements import note_lone
 from perdure._runtime.sessions.postgres_verdicts import NEW_SESSION
 from perdure._runtime.sessions.session_processes import (
     LOOK_SECONDS,
@@ -126,6 +127,7 @@ class SqliteSession:
         self._link: socket.socket | None = None
         self._pid = os.getpid()
         self._holder = 0  # the process that this one is attached to
+        self._ledger = ""  # which memory of statements it has; "" from a holder of an earlier version
 
     @property
     def level(self) -> Level:
@@ -237,6 +239,8 @@ class SqliteSession:
         path = place.next_path(self.name)
         if not self.block and (self.in_transaction or control_of(sql) == "begin"):
             self.block = path
+        if not self.block:
+            await note_lone(place, self.name, self._ledger, path, sql)
         await wait_for_journal(place, self.block)
         call = call_in_step(place, self.name, _digest(verb, sql, bindings), sql, self.block, path)
         answer = await Call(lambda: self._execute(verb, sql, bindings, call))
@@ -390,7 +394,7 @@ class SqliteSession:
         self._link, self._rest = link, b""
         weakref.finalize(self, link.close)
         state = self._ask({"ask": "attach"})
-        self._holder = state["holder"]
+        self._holder, self._ledger = state["holder"], str(state.get("ledger") or "")
         return state
 
     def _execute(self, verb: str, sql: str, bindings: Any, call: StatementCall | None = None) -> dict[str, Any]:

@@ -425,6 +425,7 @@ class Proxy:
             "parameters": session.parameters,
             **session.names.facts(),
             "blocks": session.blocks.facts(),
+            "ledger": session.ledger.identity,
             "missed": [outcome.facts() for outcome in session.missed],
             "gone": session.gone,
             "lost_parts": self.lost_parts,

@@ -7,6 +7,7 @@ its call. For each path the ledger has the statement and its answer:
     done       before its client hears the answer
     ended      the transaction: its calls stay answered if it was committed, and are forgotten if not
     forget     a savepoint was rolled back to: later calls never happened
+    identity   of the ledger itself, random: one that is made anew knows nothing of what another one was told
 
 The file is in memory, beside the session's sockets, and only ever appended to. It outlives the session's process, as
 the connection does. Its folder can be removed under a connection that lives on; so whoever parks the connection parks
@@ -19,6 +20,7 @@ import json
 import os
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from struct import Struct
@@ -33,7 +35,7 @@ _ROOMY = 4 << 20  # bytes of a file that is written anew when nothing is open
 _HEAD = Struct("<cIII")  # kind, length of the header, length of the answer, checksum
 _TEXT = 200
 
-BEGIN, DONE, NEVER, ENDED, FORGET, UNCERTAIN, LINE = b"B", b"D", b"N", b"E", b"F", b"U", b"L"
+BEGIN, DONE, NEVER, ENDED, FORGET, UNCERTAIN, LINE, IDENTITY = b"B", b"D", b"N", b"E", b"F", b"U", b"L", b"I"
 
 
 class StatementCall(NamedTuple):
@@ -80,6 +82,7 @@ class Ledger:
 
     def __init__(self, path: str = "", parked: int = -1, park: Callable[[int], None] = lambda _: None) -> None:
         self.line = ""
+        self.identity = ""  # "" where nothing is written down
         self.settled: dict[str, Noted] = {}  # committed, oldest first
         self.open: dict[str, Noted] = {}  # of the open transaction, in order
         self.pending: StatementCall | None = None
@@ -88,6 +91,7 @@ class Ledger:
         if path:
             self._read(parked)
             self.put_back()
+            self._identify()
 
     def find(self, call: StatementCall) -> Noted | None:
         """The entry of this call; None for a call of another line of the journal."""
@@ -164,6 +168,13 @@ class Ledger:
         if missing:
             self.forget(missing[0])
 
+    def _identify(self) -> None:
+        if not self.identity:
+            identity = os.urandom(8).hex()
+            with suppress(OSError):  # a full disk: without one, nobody relies on it
+                self._write(IDENTITY, identity.encode())
+                self.identity = identity
+
     def put_back(self) -> None:
         """Have the file at its path, also when that was removed."""
         if not self._is_at_path():
@@ -239,6 +250,8 @@ class Ledger:
     def _apply(self, kind: bytes, header: bytes, answer: bytes) -> None:
         if kind == LINE:
             self._begin_line(header.decode())
+        elif kind == IDENTITY:
+            self.identity = header.decode()
         elif kind == BEGIN:
             self.pending = StatementCall.of(header)
         elif kind == DONE:
@@ -255,7 +268,7 @@ class Ledger:
 
     def _write_anew(self) -> None:
         """Write only what is still known into a new file, which replaces the old one atomically."""
-        parts = [_record(LINE, self.line.encode())]
+        parts = [_record(IDENTITY, self.identity.encode()), _record(LINE, self.line.encode())]
         for calls, is_open in ((self.settled, False), (self.open, True)):
             for noted in calls.values():
                 parts.append(_record(BEGIN, noted.call.told()))

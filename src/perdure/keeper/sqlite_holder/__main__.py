@@ -302,6 +302,7 @@ class Holder:
             "found": {name: value for name, value in self.found.items() if name != "blocks"},
             "is_another_file": self.witness.is_another_file,
             "holder": os.getpid(),
+            "ledger": self.ledger.identity,
             "path": self.path,
             "attached": self.client is not None,
             "busy": self.is_busy,
