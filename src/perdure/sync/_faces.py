@@ -1362,11 +1362,11 @@ class Storage:
     """Values by key in a store: JSON-like or bytes, sealed when the store has a key, durable when a call returns.
 
     A key is any text of at most 1,024 bytes. A value has a version, which rises by one with each write: give it back
-    as `seen`, and a write is refused when another process was first (`seen=0`: there must be no value yet).
+    as `seen`, and the write is refused when another process wrote first (`seen=0`: there must not be a value yet).
 
-    A key `execution/<task>/…` belongs to that task (`owner_prefix` writes its beginning). Its value goes when the task
-    is deleted. While this process holds the task's lease, a write carries the lease, and a process that has lost it
-    writes nothing. Inside a durable function, read and write in a step: nothing here is recorded by itself.
+    A key `execution/<task>/…` belongs to that task (`owner_prefix` writes its beginning). Its value is deleted with the
+    task. While this process holds the task's lease, a write carries the lease, and a process that has lost it writes
+    nothing. Inside a durable function, read and write in a step: nothing here is recorded by itself.
     """
 
     def __init__(self, inner: AsyncStorage) -> None:
@@ -1380,22 +1380,22 @@ class Storage:
         return drive(self._inner.get_many(keys))
 
     def put(self, key: str, value: Any, *, seen: int | None = None, expires: Duration | None = None) -> int:
-        """Store a value, for ever or until `expires`; returns its version.
+        """Store a value, for good or until `expires`; returns its version.
 
         Raises:
-            Conflict: the value is not the version `seen` any more; nothing was written.
-            LeaseLost: the key is a task's, and another attempt has taken that over; nothing was written.
+            Conflict: the stored version is no longer `seen`; nothing was written.
+            LeaseLost: the key is a task's, and another attempt has taken the task over; nothing was written.
         """
         return drive(self._inner.put(key, value, seen=seen, expires=expires))
 
     def write(self, changes: Sequence[Put | Delete]) -> Sequence[int]:
-        """Make all of these changes, or none. The version of each value, 0 for a key that is deleted.
+        """Make all of these changes, or none. Returns the version of each value, 0 for a deleted key.
 
-        Each key can occur once, and all keys that belong to a task belong to the same one.
+        Each key can occur once. All keys that belong to a task must belong to the same task.
 
         Raises:
-            Conflict: one of the values is not the version `seen` any more; nothing was written.
-            LeaseLost: the keys are a task's, and another attempt has taken that over; nothing was written.
+            Conflict: one of the stored versions is no longer `seen`; nothing was written.
+            LeaseLost: the keys are a task's, and another attempt has taken the task over; nothing was written.
         """
         return drive(self._inner.write(changes))
 
@@ -1404,17 +1404,17 @@ class Storage:
     ) -> Sequence[Stored]:
         """The values whose keys begin with the prefix, with their keys and versions, in the order of the keys.
 
-        One query reads them. `after` is the key to continue behind: the last one of the page before. `reverse` begins
-        with the greatest key. Without a limit it gives all of them.
+        One query reads them. `after` is the last key of the page before.  `reverse` begins with the greatest key.
+        Without a limit it returns all of them.
         """
         return drive(self._inner.scan(prefix, after=after, limit=limit, reverse=reverse))
 
     def delete(self, key: str, *, seen: int | None = None) -> bool:
-        """Keep nothing under a key any more; whether there was something.
+        """Delete the value of a key; returns True if there was one.
 
         Raises:
-            Conflict: the value is not the version `seen` any more; nothing was written.
-            LeaseLost: the key is a task's, and another attempt has taken that over; nothing was written.
+            Conflict: the stored version is no longer `seen`; nothing was written.
+            LeaseLost: the key is a task's, and another attempt has taken the task over; nothing was written.
         """
         return drive(self._inner.delete(key, seen=seen))
 

@@ -1,4 +1,4 @@
-"""Where layers store their values.
+"""Storage for the values of layers.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """
