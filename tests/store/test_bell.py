@@ -29,14 +29,16 @@ def a_write(verb: str, row: Any = (1,), **params: Any) -> Write:
 
 
 def test_what_is_worth_a_ring() -> None:
-    assert kinds_of([a_write("append_entry"), a_write("checkpoint"), a_write("beat"), a_write("claim")]) == frozenset()
+    assert kinds_of([a_write("append_entry"), a_write("checkpoint"), a_write("beat")]) == frozenset()
+    assert kinds_of([a_write("append_entry"), a_write("claim")]) == kinds_of([a_write("add_value")]) == {"changed"}
     assert kinds_of([a_write("append_entry"), a_write("move_task")]) == {WORK, MOVED}
     assert kinds_of([a_write("suspend"), a_write("release")]) == {WORK, MOVED}
-    assert kinds_of([a_write("start_function", worker=None)]) == {WORK}
+    assert kinds_of([a_write("start_function", worker=None)]) == {WORK, "changed"}
 
 
-def test_what_was_refused_or_begins_in_its_own_process_is_no_news() -> None:
-    assert kinds_of([a_write("move_task", row=None), a_write("start_function", worker="w1")]) == frozenset()
+def test_what_was_refused_is_no_news_and_what_begins_in_its_own_process_is_no_work() -> None:
+    assert kinds_of([a_write("move_task", row=None)]) == frozenset()
+    assert kinds_of([a_write("move_task", row=None), a_write("start_function", worker="w1")]) == {"changed"}
 
 
 # ── from process to process ──────────────────────────────────────────────────────────────────────
@@ -99,7 +101,7 @@ def test_a_write_of_one_process_is_heard_by_another(opened: Callable[[], Engine]
 def test_nobody_hears_himself_on_postgresql(postgres_url: str) -> None:
     engine = PostgresEngine(postgres_url)
     line = engine.line()
-    assert line.hear() == {WORK, MOVED}  # whatever was rung before one could hear
+    assert line.hear() == {WORK, MOVED, "changed"}  # whatever was rung before one could hear
     line.tell(frozenset({WORK}))
     with psycopg.connect(postgres_url, autocommit=True) as other:
         other.execute("SELECT pg_notify('perdure', 'stranger moved nonsense')")

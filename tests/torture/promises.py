@@ -352,4 +352,25 @@ PROMISES = {
         "            if False:",
         ("tests/sessions/test_machine_deaths.py",),
     ),
+    "earlier arguments": Promise(
+        "a rollback to before a carry_over is refused",
+        "_durable/lifecycle/lines/task_rollback.py",
+        "        await _require_first_state(store, uid, rows[0], lines[0])\n",
+        "        pass\n",
+        ("tests/durable/test_rolling.py", "tests/durable/test_rollback_model.py"),
+    ),
+    "timers of a replay": Promise(
+        "a timer set in a replay does not wait for the time that the record took",
+        "_durable/attempt/attempt.py",
+        "when -= self.made_alarms.ahead",
+        "when -= 0",
+        ("tests/replay/test_timers.py",),
+    ),
+    "resting duties": Promise(
+        "a duty that rests looks when something was written",
+        "_worker/worker.py",
+        "            loop.stir()\n",
+        "            pass\n",
+        ("tests/worker/test_idle.py",),
+    ),
 }

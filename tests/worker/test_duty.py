@@ -11,8 +11,9 @@ from datetime import timedelta
 import pytest
 
 from perdure._ground.clock import MovableClock, SystemClock
-from perdure._worker.duty import DutyLoop
+from perdure._worker.duty import DutyLoop, Rest
 from perdure.errors import PerdureError, StoreUnreachable
+from tests.support.waiting import look_again
 
 
 class Counting:
@@ -102,3 +103,32 @@ async def test_no_error_ends_the_loop(error: Exception) -> None:
     duty = Counting(error)
     async with going(duty, Patient()):
         await duty.reaches(2)
+
+
+class Slow:
+    """A duty that is still reading when the clock is moved; what it read is due in four seconds."""
+
+    name = "slow"
+
+    def __init__(self) -> None:
+        self.is_reading, self.may_end = asyncio.Event(), asyncio.Event()
+        self.count = 0
+
+    async def round(self) -> Rest:
+        self.count += 1
+        self.is_reading.set()
+        await self.may_end.wait()
+        return Rest(timedelta(0), timedelta(seconds=4))
+
+
+async def test_what_is_due_is_not_put_off_when_the_clock_is_moved_during_the_round(clock: MovableClock) -> None:
+    duty = Slow()
+    loop = DutyLoop(duty, clock, hears=lambda: True)
+    running = asyncio.create_task(loop.run())
+    await duty.is_reading.wait()
+    clock.advance(seconds=4)
+    duty.may_end.set()
+    while duty.count < 2:
+        await look_again()
+    running.cancel()
+    await asyncio.wait([running])

@@ -5,6 +5,7 @@ until the next look. It says of what kind the change was, not which task has cha
 
     work     some task may be free to claim
     moved    some task has changed its status
+    changed  something else that a worker looks for may have been written
 
 Owns who is told, and which writes are worth telling. remote_bell.py connects other processes.
 """
@@ -20,29 +21,42 @@ from typing import Any
 
 from perdure._ground.bridge import Hop
 from perdure._store.committer import Committer
-from perdure._store.contract import ALL_KINDS, Engine, Kinds
+from perdure._store.contract import Engine, Kinds
 from perdure._store.remote_bell import Listener, Teller
 from perdure._store.write import Write, verb_of
 
-WORK, MOVED = "work", "moved"
+WORK, MOVED, CHANGED = "work", "moved", "changed"
 _NOTHING: Kinds = frozenset()
 _ONLY_WORK: Kinds = frozenset({WORK})
+_BOTH: Kinds = frozenset({WORK, MOVED})
+_ONLY_CHANGED: Kinds = frozenset({CHANGED})
+# What no worker waits for, however long it rests.
+_SILENT = frozenset(
+    {
+        *("append_entry", "beat", "checkpoint", "mark_progress", "invalidate", "pin", "prune", "rebase"),
+        *("put_chunk", "drop_chunks", "drop_memory", "put_memory", "record_memory", "write_memory"),
+        *("reseal_call", "reseal_checkpoint", "reseal_delivery", "reseal_entry", "reseal_event", "reseal_memory"),
+        *("reseal_pause", "reseal_signal", "reseal_task", "reseal_value", "reseal_webhook"),
+    }
+)
 _STARTS = ("start_function", "start_hidden")
 _RINGING: dict[str, Kinds] = {
-    "answer_pause": ALL_KINDS,
-    "complete_function": ALL_KINDS,
+    "answer_pause": _BOTH,
+    "complete_function": _BOTH,
     "delete_task": frozenset({MOVED}),
     "fork_function": _ONLY_WORK,
     "import_task": _ONLY_WORK,
-    "move_task": ALL_KINDS,
+    "move_task": _BOTH,
     "reap": _ONLY_WORK,
     "release": _ONLY_WORK,
-    "rollback": ALL_KINDS,
+    "rollback": _BOTH,
     "send_signal": _ONLY_WORK,
     "set_switch": _ONLY_WORK,
     **dict.fromkeys(_STARTS, _ONLY_WORK),
     "suspend": frozenset({MOVED}),
 }
+# Those of which only one that was not refused is news.
+_WHEN_DONE = frozenset(_RINGING.keys() - {*_STARTS}) | _SILENT
 # Those who wait look again after this many seconds, if others can be heard; else after so few.
 _PATIENT, _IMPATIENT = 0.25, 0.02
 LEAST_GAP = 0.005
@@ -51,12 +65,16 @@ Subscriber = Callable[[Kinds], None]
 
 
 def kinds_of(writes: Sequence[Write]) -> Kinds:
-    """The kinds of news in these finished writes. A task that begins in its own process is not news."""
+    """The kinds of news in these finished writes. That a task begins in its own process is news to those only who look
+    for whatever changes."""
     found = _NOTHING
-    if _RINGING.keys().isdisjoint(map(verb_of, writes)):
+    if _SILENT.issuperset(map(verb_of, writes)):
         return found  # entries, nearly always
+    verbs = set(map(verb_of, writes))
+    if not verbs <= _WHEN_DONE:
+        found = _ONLY_CHANGED
     # Those that ring for all come first: mostly one write has been looked at when there is no more to find.
-    for verb in sorted(_RINGING.keys() & set(map(verb_of, writes)), key=_how_little):
+    for verb in sorted(_RINGING.keys() & verbs, key=_how_little):
         if not _RINGING[verb] <= found and _is_news(verb, writes):
             found |= _RINGING[verb]
     return found

@@ -85,7 +85,7 @@ from perdure._store.write import Write
 T = TypeVar("T")
 # The kind of a change, for subscribers: see bell.py.
 Kinds = frozenset[str]
-ALL_KINDS: Kinds = frozenset({"work", "moved"})
+ALL_KINDS: Kinds = frozenset({"work", "moved", "changed"})
 
 
 class Line(Protocol):

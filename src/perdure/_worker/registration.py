@@ -16,6 +16,7 @@ from perdure._ground.encoding.json_values import plain
 from perdure._store import WorkerRow, Write
 from perdure._tasks import Tasks, checks, store_of
 from perdure._worker.claims import Queues
+from perdure._worker.duty import Rest
 
 LOOK = timedelta(seconds=0.3)
 # The request to a worker, and its reply once it claims no more tasks.
@@ -40,7 +41,7 @@ class Registration:
         self._takes: list[list[object]] = []
         self._is_here = False
 
-    async def round(self) -> timedelta | None:
+    async def round(self) -> timedelta | Rest | None:
         presence = self._store.presence
         await presence.register()
         if not self._is_here:
@@ -58,7 +59,7 @@ class Registration:
         if any(row.id == presence.worker and row.wish == DRAIN for row in rows):
             self._drain()
             await self._write("ask_worker", wish=DRAINING)
-        return LOOK
+        return Rest(LOOK, has_changed=lambda: sorted(known_versions()) != self._known)
 
     def end(self) -> None:
         if self._is_here:

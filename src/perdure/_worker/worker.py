@@ -90,7 +90,7 @@ class Worker:
         clock = self._store.clock
         if handlers_in(self._tasks):
             await _next_millisecond(clock)
-        self._loops = [DutyLoop(duty, clock, calm=isinstance(duty, _AFTER_MOVES)) for duty in self._duties()]
+        self._loops = [self._loop_of(duty) for duty in self._duties()]
         for loop in self._loops:
             if isinstance(loop.duty, WebhookDuty):
                 loop.duty.wake = loop.ring
@@ -123,20 +123,26 @@ class Worker:
             loop.ring()
 
     def _heard(self, kinds: Kinds) -> None:
-        """Another thread or process wrote something: wake the duties it concerns."""
+        """Another thread or process wrote something: wake the duties it concerns, and those that rest."""
         for loop in self._loops:
+            loop.stir()
             if loop.duty is self._claimer:
                 if WORK in kinds or self._claimer.waits_for_room:
                     loop.ring()
             elif MOVED in kinds and isinstance(loop.duty, _AFTER_MOVES):
                 loop.ring()
 
+    def _loop_of(self, duty: Duty) -> DutyLoop:
+        bell = self._store.bell
+        is_calm = isinstance(duty, _AFTER_MOVES)
+        return DutyLoop(duty, self._store.clock, calm=is_calm, hears=lambda: bell.is_heard)
+
     def _serve(self, handler: Handler) -> None:
         """Start delivering to a handler that was declared while this worker runs. Called from any thread."""
         self._loop.call_soon_threadsafe(self._begin, Deliveries(self._tasks, handler))
 
     def _begin(self, duty: Duty) -> None:
-        loop = DutyLoop(duty, self._store.clock)
+        loop = self._loop_of(duty)
         self._loops.append(loop)
         self._running.append(asyncio.create_task(loop.run(), name=f"perdure {duty.name}"))
 

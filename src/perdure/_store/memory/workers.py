@@ -134,6 +134,17 @@ def find_claimable(tables: Tables, p: Params) -> list[Row]:
     return [row for _, row in sorted(found)][: p["limit"]]
 
 
+def next_start(tables: Tables, p: Params) -> list[Row]:
+    moments = []
+    for uid, call in tables.calls.items():
+        task = tables.tasks[uid]
+        is_wanted = task.namespace == p["namespace"] and task.is_current and task.archived_at is None
+        is_later = call.not_before is not None and call.not_before > p["now"]
+        if is_wanted and is_later and task.status in ("pending", "running"):
+            moments.append(call.not_before)
+    return [(min(filter(None, moments), default=None),)]
+
+
 def queue_heads(tables: Tables, p: Params) -> list[Row]:
     found: dict[str, int] = {}
     for uid, call in tables.calls.items():
@@ -194,6 +205,7 @@ _VERBS += (take_slot, free_slot, stand_down)
 VERBS = {verb.__name__: verb for verb in _VERBS}
 _QUERIES: tuple[Callable[[Tables, Params], list[Row]], ...] = (
     find_claimable,
+    next_start,
     queue_heads,
     read_slots,
     read_holding,

@@ -90,7 +90,7 @@ class SqliteEngine:
         self._readers: list[apsw.Connection] = []
         self._listening: apsw.Connection | None = None
         self._is_unchecked = False
-        self._mutex = threading.Lock()
+        self._mutex, self._hearing = threading.Lock(), threading.Lock()
         self._gate, self._trouble = Gate(path, self.close), Trouble(self.place, PATIENCE_SECONDS)
         self._line = SqliteLine(self._data_version)
 
@@ -100,13 +100,25 @@ class SqliteEngine:
         with self._trouble, self._gate.writing:
             writer = self._writer or self._open_writer()
             with self._turnstile:
-                try:
-                    return self._transact(writer, writes)
-                except apsw.IOError as error:
-                    if not self._is_of_a_record(error):
-                        raise
-                    writer.execute(_UNCHECKED).fetchall()
-                    return self._transact(writer, writes)
+                if len(writes) == 1 and writes[0].verb == "beat":
+                    return self._beat(writer, writes)
+                return self._transact_or_again(writer, writes)
+
+    def _beat(self, writer: apsw.Connection, writes: Sequence[Write]) -> list[Row | None]:
+        """A beat alone, not heard by this process itself. No other process writes between the two looks."""
+        before = self._version_heard()
+        rows = self._transact_or_again(writer, writes)
+        self._line.pass_over(before, self._version_heard())
+        return rows
+
+    def _transact_or_again(self, writer: apsw.Connection, writes: Sequence[Write]) -> list[Row | None]:
+        try:
+            return self._transact(writer, writes)
+        except apsw.IOError as error:
+            if not self._is_of_a_record(error):
+                raise
+            writer.execute(_UNCHECKED).fetchall()
+            return self._transact(writer, writes)
 
     def _transact(self, writer: apsw.Connection, writes: Sequence[Write]) -> list[Row | None]:
         cursor = writer.cursor()
@@ -280,6 +292,12 @@ class SqliteEngine:
                 if self._writer is None:
                     return 0  # nothing here to hear yet
                 self._listening = self._connect()
+            return self._version_heard()
+
+    def _version_heard(self) -> int:
+        with self._hearing:
+            if self._listening is None:
+                return 0
             version: Any = self._listening.execute("PRAGMA data_version").fetchall()[0][0]
             return int(version)
 

@@ -37,6 +37,11 @@ class SqliteLine:
                 return ALL_KINDS
         return frozenset()
 
+    def pass_over(self, before: int, after: int) -> None:
+        """What changed the file between these two versions is not news, if all before it was heard."""
+        if self._seen == before:
+            self._seen = after
+
     def interrupt(self) -> None:
         self._interrupted.set()
 

@@ -8,6 +8,7 @@ should look at it; each kind defines what that means.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
@@ -16,6 +17,7 @@ from perdure._ground.encoding.codec import stored_json
 from perdure._store import Store, ValueRow
 
 T = TypeVar("T")
+_FOREVER_MS = 1 << 60
 
 
 class Kept(Struct, Generic[T], frozen=True):
@@ -51,6 +53,12 @@ class Shelf(Generic[T]):
         """The values that are due, longest due first."""
         asked = {"uid": self._owner, "kind": self._kind, "by": by_ms, "limit": limit}
         return [self._kept(row) for row in await self._store.rows(ValueRow, "due_values", **asked)]
+
+    async def until_next(self, now: int) -> timedelta | None:
+        """How long it is, from this moment, until the first value is due; None if none ever is."""
+        asked = {"uid": self._owner, "kind": self._kind, "by": _FOREVER_MS, "limit": 1}
+        rows = await self._store.rows(ValueRow, "due_values", **asked)
+        return timedelta(milliseconds=(rows[0].due_at or 0) - now) if rows else None
 
     async def add(self, key: str, value: T, *, due_at: int | None = None) -> bool:
         """Keep it under a new key; False when the key is taken. Durable when this returns."""

@@ -14,6 +14,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
+from datetime import timedelta
 from typing import NamedTuple
 from zlib import crc32
 
@@ -115,6 +116,18 @@ class ClaimOrder:
             return False
         rest = self._resting.get(uid)
         return rest is None or now >= rest[0]
+
+    async def until_next(self) -> timedelta | None:
+        """How long it is until a task may begin that is to begin later; None if there is none."""
+        store, now = self._store, await self._store.wall_ms()
+        found = await store.query("next_start", namespace=store.namespace, now=now)
+        moments = [moment for (moment,) in found if moment is not None]
+        return timedelta(milliseconds=moments[0] - now) if moments else None
+
+    @property
+    def has_resting(self) -> bool:
+        """Whether a task was left to other workers for a while."""
+        return bool(self._resting)
 
     def stop(self) -> None:
         if self._look is not None:

@@ -25,6 +25,7 @@ from perdure._durable import (
     TaskPast,
     come_back,
     function_for,
+    known_versions,
     make_attempt,
     only_waiting,
     read_pasts,
@@ -52,6 +53,7 @@ from perdure._tasks import (
 from perdure._worker.claims.claim_order import ClaimOrder, Turn
 from perdure._worker.claims.limits import Limit, Limits
 from perdure._worker.claims.queues import Queues
+from perdure._worker.duty import Rest
 from perdure.errors import CredentialRefused, Incompatible, InvalidTransition, LeaseHeld, NotFound, PerdureError
 
 log = logging.getLogger("perdure.worker")
@@ -115,7 +117,7 @@ class Claimer:
 
     # ── a round ─────────────────────────────────────────────────────────────────────────────────
 
-    async def round(self) -> timedelta | None:
+    async def round(self) -> timedelta | Rest | None:
         if self.is_stopped:
             return None
         free = self._free()
@@ -132,7 +134,12 @@ class Claimer:
                 await self._order.find(free, {*self.claimed, *self._claiming})
         if self._order and free > 0:
             return timedelta(0)
-        return LOOK if self._store.bell.is_heard and not self._full else SOON
+        if not self._store.bell.is_heard or self._full:
+            return SOON
+        if self.claimed or self._order.has_resting:
+            return LOOK  # nothing rings when a task under way begins to wait, or a task has rested
+        known = sorted(known_versions())
+        return Rest(LOOK, await self._order.until_next(), has_changed=lambda: sorted(known_versions()) != known)
 
     def _free(self) -> int:
         taken = len(self.claimed) - len(self._ending) - only_waiting(self.claimed)

@@ -18,6 +18,7 @@ from perdure._store import Store, WorkerRow
 from perdure._tasks import KeptHook, Tasks, messages_before, read_hooks, store_of, why_lease_over
 from perdure._worker.delivery.hook_intake import HookIntake
 from perdure._worker.delivery.hook_sender import HookSending
+from perdure._worker.duty import Rest
 from perdure._worker.losses import Peer
 from perdure.errors import PerdureError
 
@@ -56,12 +57,12 @@ class WebhookDuty:
             self.tell_try(state)
         self.wake()
 
-    async def round(self) -> timedelta | None:
+    async def round(self) -> timedelta | Rest | None:
         if _here.setdefault(self._place, self) is not self:
-            return IDLE
+            return IDLE  # nothing tells when the other one leaves
         hooks = await read_hooks(self._store)
         if not hooks:
-            return IDLE
+            return Rest(IDLE)
         await self._come()
         mine = await self._take_posts(hooks)
         if hooks[0].id in mine and await self._intake.round(hooks):

@@ -8,6 +8,7 @@ from datetime import timedelta
 
 from perdure._store import OverdueTask
 from perdure._tasks import Tasks, fail_overdue, store_of, task_by_uid
+from perdure._worker.duty import Rest
 from perdure.errors import NotFound
 
 log = logging.getLogger("perdure.worker")
@@ -25,7 +26,7 @@ class Deadlines:
         self._tasks, self._store, self._cancel = tasks, store_of(tasks), cancel
         self._since = 0  # deadlines before this moment are done
 
-    async def round(self) -> timedelta | None:
+    async def round(self) -> timedelta | Rest | None:
         now = await self._store.wall_ms()
         rows = await self._store.rows(
             OverdueTask, "find_overdue", namespace=self._store.namespace, since=self._since, limit=_PAGE
@@ -36,9 +37,10 @@ class Deadlines:
         if len(overdue) == _PAGE:
             return timedelta(0)
         self._since = max(now - _SKEW_MS, 0)
+        if overdue:
+            return LOOK
         later = next((row.deadline_at for row in rows if row.deadline_at > now), None)
-        # A task that starts meanwhile may be due sooner, so the next look is never far off.
-        return min(LOOK, timedelta(milliseconds=later - now)) if later is not None else LOOK
+        return Rest(LOOK, None if later is None else timedelta(milliseconds=later - now))
 
     async def _end(self, uid: str, id: str, deadline_at: int) -> None:
         try:

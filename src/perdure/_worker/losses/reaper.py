@@ -20,6 +20,7 @@ from perdure._ground.ids import Process, is_proven_dead
 from perdure._model import Config, Entry, Holder, Sighting, name_of, open_entry
 from perdure._store import HoldingRow, Store, WorkerRow, Write
 from perdure._tasks import Tasks, move, store_of, task_by_uid
+from perdure._worker.duty import Rest
 from perdure._worker.losses.death_policy import Loss, after_loss, progress_mark
 from perdure._worker.losses.process_watch import ProcessWatch
 from perdure._worker.losses.silence_clock import SilenceClock
@@ -65,7 +66,7 @@ class Reaper:
         self.others: list[Peer] = []
         self.workers: set[str] = set()  # the ids of all workers, including this process
 
-    async def round(self) -> timedelta | None:
+    async def round(self) -> timedelta | Rest | None:
         rows = [Peer.of(row) for row in await self._store.rows(WorkerRow, "read_workers")]
         self.others = [other for other in rows if other.id != self._store.presence.worker]
         self.workers = {one.id for one in rows if one.is_worker}
@@ -80,10 +81,14 @@ class Reaper:
                 await self._reap(other, why)
             if why == DIED:
                 await self._forget(other)
+        has_forgotten = False
         for one in rows:
             if one.id == self._store.presence.worker and one.leases > len(self._store.presence.held):
+                has_forgotten = True
                 await self._give_up_forgotten(one)
-        return LOOK
+        # Silence is only heard by listening. Without a lease elsewhere it means nothing.
+        is_idle = not any(other.leases for other in self.others) and not has_forgotten
+        return Rest(LOOK) if is_idle else LOOK
 
     def _why_lost(self, other: Peer, listened: float) -> str | None:
         if is_proven_dead(other.process, same_machine=self._store.engine.is_local):

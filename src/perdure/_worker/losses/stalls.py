@@ -16,12 +16,14 @@ from perdure._ground.encoding import codec
 from perdure._ground.secrets import envelope
 from perdure._store import EventRow, HoldingRow, WorkerRow
 from perdure._tasks import Tasks, store_of
+from perdure._worker.duty import Rest
 from perdure._worker.losses.reaper import STALLED, Peer, Reaper
 
 log = logging.getLogger("perdure.worker")
 
 # How often to look within the time after which an attempt counts as stalled.
 _LOOKS = 10
+LOOK = timedelta(seconds=1)
 
 
 class LastChange(NamedTuple):
@@ -40,7 +42,7 @@ class Stalls:
         self._seen: dict[tuple[str, int], LastChange] = {}
         self._flagged: set[tuple[str, int]] = set()
 
-    async def round(self) -> timedelta | None:
+    async def round(self) -> Rest:
         now, seen = self._store.clock.boottime(), {}
         for row in await self._store.rows(WorkerRow, "read_workers"):
             other = Peer.of(row)
@@ -51,7 +53,7 @@ class Stalls:
                     await self._judge(held, other, seen[held.uid, held.epoch], now)
         self._seen = seen
         self._flagged &= seen.keys()
-        return self._after / _LOOKS
+        return Rest(LOOK, self._after / _LOOKS)
 
     def _look(self, held: HoldingRow, now: float) -> LastChange:
         mark = (held.line, held.seq, held.position, held.updated_at)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from perdure._store import OutsideWait
 from perdure._tasks import Tasks, awaited_task, store_of, take_after_end
+from perdure._worker.duty import Rest
 from perdure._worker.waits.timers import LOOK, take_all
 
 _PAGE = 500
@@ -33,7 +34,7 @@ class AwaitedTasks:
         self._store = store_of(tasks)
         self._known: dict[str, AwaitedTask] = {}  # by the uid of the paused task
 
-    async def round(self) -> timedelta | None:
+    async def round(self) -> timedelta | Rest | None:
         store, after, found = self._store, "", dict[str, AwaitedTask]()
         asked = {"namespace": store.namespace, "limit": _PAGE}
         while rows := await store.rows(OutsideWait, "outside_waits", **asked, after=after):
@@ -50,4 +51,6 @@ class AwaitedTasks:
             ended = await store.query("find_ended", namespace=store.namespace, ids=json.dumps(ids))
             over = {id for (id,) in ended}
             await take_all([take_after_end(store, uid) for uid, awaited in found.items() if awaited.id in over])
-        return LOOK
+            if over:
+                return LOOK
+        return Rest(LOOK)

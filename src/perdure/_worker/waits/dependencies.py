@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from perdure._model import find_circle
 from perdure._tasks import Blocked, Tasks, fail_circle, read_blocked, settle_blocked, store_of
-from perdure._worker.duty import wait_after_look
+from perdure._worker.duty import Rest, wait_after_look
 
 # A task should begin well within a second of the end of its last dependency.
 LOOK = timedelta(seconds=0.1)
@@ -29,16 +29,19 @@ class Dependencies:
         self._store = store_of(tasks)
         self._circles_at = 0.0
 
-    async def round(self) -> timedelta | None:
+    async def round(self) -> timedelta | Rest | None:
         began = time.monotonic()
+        is_idle = True
         async for blocked in self._blocked(settled=True):
+            is_idle = False
             await settle_blocked(self._store, blocked)
         took = time.monotonic() - began
         now = self._store.clock.boottime()
         if now >= self._circles_at:
             self._circles_at = now + _CIRCLES_EVERY
             await self._break_circles()
-        return wait_after_look(LOOK, took)
+        look = wait_after_look(LOOK, took)
+        return Rest(look, timedelta(seconds=self._circles_at - now)) if is_idle else look
 
     async def _break_circles(self) -> None:
         waiting = {blocked.id: blocked async for blocked in self._blocked(settled=False)}

@@ -16,7 +16,8 @@ from datetime import timedelta
 
 from perdure._store import DueQuestion, DueTask
 from perdure._tasks import Tasks, read_resets, store_of, take_question, take_task
-from perdure._worker.waits.timers import AT_ONCE, time_until_next
+from perdure._worker.duty import Rest
+from perdure._worker.waits.timers import AT_ONCE, LOOK, time_until_next
 from perdure.errors import PerdureError
 
 log = logging.getLogger("perdure.worker")
@@ -34,7 +35,7 @@ class Pollers:
         self._loop: asyncio.Task[None] | None = None
         self._under_way: dict[tuple[str, str], asyncio.Task[None]] = {}
 
-    async def round(self) -> timedelta | None:
+    async def round(self) -> timedelta | Rest | None:
         self._end_with(asyncio.current_task())
         store = self._store
         now = await store.wall_ms()
@@ -53,7 +54,8 @@ class Pollers:
         if left:
             await asyncio.wait(self._under_way.values(), return_when=asyncio.FIRST_COMPLETED)
             return AT_ONCE
-        return time_until_next([row.due_at for row in questions] + [row.due_at for row in paused], now)
+        next_due = time_until_next([row.due_at for row in questions] + [row.due_at for row in paused], now)
+        return min(LOOK, next_due or LOOK) if due or self._under_way else Rest(LOOK, next_due)
 
     def _end_with(self, loop: asyncio.Task[None] | None) -> None:
         """Cancel the checks under way when the loop that began them ends."""

@@ -15,6 +15,7 @@ from perdure._durable import schedules as scheduling
 from perdure._ground import crash_points as crash
 from perdure._model import Plan, tick_id
 from perdure._tasks import Kept, Tasks, store_of
+from perdure._worker.duty import Rest
 
 # A tick should fire well within a second of its moment.
 LOOK = timedelta(seconds=0.2)
@@ -29,11 +30,12 @@ class Schedules:
         self._store = store_of(tasks)
         self._shelf = scheduling.shelf_of(self._store)
 
-    async def round(self) -> timedelta | None:
+    async def round(self) -> timedelta | Rest | None:
         now = await self._store.wall_ms()
-        for kept in await self._shelf.due(now, limit=_PAGE):
+        due = await self._shelf.due(now, limit=_PAGE)
+        for kept in due:
             await self._serve(kept, now)
-        return LOOK
+        return LOOK if due else Rest(LOOK, await self._shelf.until_next(now))
 
     async def _serve(self, kept: Kept[Plan], now: int) -> None:
         if function_for(kept.value.function, kept.value.version, kept.value.module) is None:

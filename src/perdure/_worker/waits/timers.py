@@ -16,6 +16,7 @@ from datetime import timedelta
 
 from perdure._store import DueQuestion, DueTask, EndedWait
 from perdure._tasks import Tasks, read_resets, store_of, take_after_task, take_question, take_task
+from perdure._worker.duty import Rest
 
 # A timer set by another process is seen within this time; one set by this worker's tasks at once, by the bell.
 LOOK = timedelta(seconds=0.5)
@@ -31,7 +32,7 @@ class Timers:
         self._tasks = tasks
         self._store = store_of(tasks)
 
-    async def round(self) -> timedelta | None:
+    async def round(self) -> timedelta | Rest | None:
         store = self._store
         now = await store.wall_ms()
         questions = await store.rows(DueQuestion, "due_pauses", namespace=store.namespace, polls=0, limit=WINDOW)
@@ -49,7 +50,9 @@ class Timers:
         )
         if max(len(due_questions), len(due_tasks), len(ended)) == WINDOW:
             return AT_ONCE
-        return time_until_next([row.due_at for row in questions] + [row.due_at for row in paused], now)
+        next_due = time_until_next([row.due_at for row in questions] + [row.due_at for row in paused], now)
+        is_idle = not (due_questions or due_tasks or ended)
+        return Rest(LOOK, next_due) if is_idle else min(LOOK, next_due or LOOK)
 
 
 async def take_all(work: Iterable[Awaitable[bool]]) -> None:
@@ -67,6 +70,7 @@ async def take_all(work: Iterable[Awaitable[bool]]) -> None:
             raise trouble[0]
 
 
-def time_until_next(moments: Iterable[int], now: int) -> timedelta:
+def time_until_next(moments: Iterable[int], now: int) -> timedelta | None:
+    """How long it is to the first of these moments that is still to come; None if there is none."""
     later = min((moment for moment in moments if moment > now), default=None)
-    return LOOK if later is None else min(LOOK, timedelta(milliseconds=later - now))
+    return None if later is None else timedelta(milliseconds=later - now)

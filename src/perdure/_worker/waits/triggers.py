@@ -18,6 +18,7 @@ from perdure._durable import triggers as triggering
 from perdure._ground import crash_points as crash
 from perdure._model import REMEMBERED_MS, Incoming, Trigger, incoming_key
 from perdure._tasks import Kept, Tasks, store_of
+from perdure._worker.duty import Rest
 from perdure.errors import PerdureError, StoreUnavailable
 
 LOOK = timedelta(seconds=0.2)
@@ -39,9 +40,11 @@ class Triggers:
         self._before: dict[tuple[str, str], str] = {}  # the shape of each file in the last round, by trigger and path
         self._known: set[tuple[str, str]] = set()  # events that are already in the store, by trigger and id
 
-    async def round(self) -> timedelta | None:
+    async def round(self) -> timedelta | Rest | None:
+        watches = False
         for id, kept in (await self._all()).items():
             if kept.value.host == self._host and not kept.value.is_paused:
+                watches = True
                 await self._watch(id, kept)
         now = await self._store.wall_ms()
         events = await self._events.due(now, limit=_PAGE)
@@ -50,7 +53,8 @@ class Triggers:
         triggers = await self._all() if events else {}
         for event in events:
             await self._serve(event, triggers, now)
-        return LOOK
+        # No bell tells of a changed file.
+        return LOOK if events or watches else Rest(LOOK, await self._events.until_next(now))
 
     async def _all(self) -> dict[str, Kept[Trigger]]:
         return {kept.key: kept for kept in await self._triggers.all()}

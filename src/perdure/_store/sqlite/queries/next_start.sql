@@ -1,0 +1,5 @@
+-- next_start: when the first of the tasks that are to begin later may begin.
+SELECT min(calls.not_before)
+FROM tasks JOIN calls ON calls.task_uid = tasks.uid
+WHERE tasks.namespace = :namespace AND tasks.status IN ('pending', 'running') AND tasks.is_current
+  AND tasks.archived_at IS NULL AND calls.not_before > :now;
