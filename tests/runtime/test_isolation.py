@@ -81,6 +81,18 @@ async def test_an_isolated_shell_sees_only_itself(place: Place, tmp_path: Path) 
 
 
 @needs_namespaces
+async def test_a_store_inside_a_covered_folder_is_covered_with_it(folder: Path) -> None:
+    """`folder` is in /dev/shm, where that is."""
+    place = Place(folder / ".perdure" / "perdure.db")
+    try:
+        async with place.runtime() as rt:
+            shell = await rt.shell("main", env=ENV, isolate=True, cwd="/")
+            assert await said(shell, f"ls -A {place.home.parent} 2>/dev/null") == ""
+    finally:
+        place.clear()
+
+
+@needs_namespaces
 async def test_it_is_kept_like_any_other_shell(place: Place) -> None:
     async with place.runtime() as rt:
         shell = await rt.shell("main", env=ENV, isolate=True)

@@ -3,37 +3,46 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from perdure._ground.clock import MovableClock
+from tests.support.folders import fast_folder
+
+
+@pytest.fixture
+def store_folder() -> Iterator[Path]:
+    """Where a store of this test's own may be."""
+    with fast_folder() as path:
+        yield path
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def url(request: pytest.FixtureRequest) -> str:
     """The address of an empty store."""
     if request.param == "postgres":
         return str(request.getfixturevalue("postgres_url"))
     if request.param == "sqlite":
-        return f"sqlite://{tmp_path}/store/perdure.db"
+        return f"sqlite://{request.getfixturevalue('store_folder')}/store/perdure.db"
     return f"memory://test-{os.urandom(6).hex()}"
 
 
 @pytest.fixture(params=["memory", "sqlite"])
-def quick_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def quick_url(request: pytest.FixtureRequest) -> str:
     """The address of an empty store that needs no server."""
     if request.param == "sqlite":
-        return f"sqlite://{tmp_path}/store/perdure.db"
+        return f"sqlite://{request.getfixturevalue('store_folder')}/store/perdure.db"
     return f"memory://test-{os.urandom(6).hex()}"
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def shared_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def shared_url(request: pytest.FixtureRequest) -> str:
     """The address of an empty store that other processes can open too."""
     if request.param == "postgres":
         return str(request.getfixturevalue("postgres_url"))
-    return f"sqlite://{tmp_path}/store/perdure.db"
+    return f"sqlite://{request.getfixturevalue('store_folder')}/store/perdure.db"
 
 
 @pytest.fixture

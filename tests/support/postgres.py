@@ -8,7 +8,8 @@ whoever asked first. When the owner ends, by whatever death, the server goes and
     holder  this file run as a script: starts the server, waits for the owner's end, cleans up
     server  postgres; ended by the kernel if the holder is killed
 
-fsync is on, as tests are about durability. PERDURE_TEST_POSTGRES names another server to use.
+fsync is on, as tests are about durability, and costs little where the files are in memory. PERDURE_TEST_POSTGRES names
+another server to use.
 """
 
 from __future__ import annotations
@@ -106,8 +107,12 @@ def _place() -> Path:
 
 
 def _parent() -> Path:
-    """A folder for the server's files: near the root for its socket, open to the user it runs as."""
+    """A folder for the server's files: in memory if it can be, near the root for its socket, open to its user."""
+    from tests.support.folders import memory  # the holder, a script, has no such package
+
     candidates = [Path(tempfile.gettempdir()).resolve(), Path("/tmp"), Path("/var/tmp")]
+    if in_memory := memory():
+        candidates.insert(0, in_memory)
     return next((c for c in candidates if len(str(c)) < _LONGEST_PLACE and _is_open(c)), candidates[0])
 
 

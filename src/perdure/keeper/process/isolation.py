@@ -83,7 +83,7 @@ def settle(isolation: Isolation) -> None:
     with _said("a mount namespace of its own"):
         _mount("none", "/", None, _PRIVATE)
     shown = [(path, os.open(path, os.O_PATH | os.O_DIRECTORY)) for path in isolation.shown]
-    for folder in isolation.hidden:
+    for folder in _outermost(isolation.hidden):
         with _said(f"covering {folder}"):
             _mount("tmpfs", folder, "tmpfs", _PLAIN, "mode=0700,size=64m")
     for path, fd in shown:
@@ -101,6 +101,11 @@ def settle(isolation: Isolation) -> None:
     for point in {*mounted.get("proc", ()), "/proc"}:
         with _said("a /proc of its own"):
             _mount("proc", point, "proc", _PLAIN | _NOEXEC)
+
+
+def _outermost(folders: Sequence[str]) -> list[str]:
+    """Without those inside another: a covered folder has nothing in it that could be covered."""
+    return [one for one in folders if not any(Path(other) in Path(one).parents for other in folders)]
 
 
 def _mounted() -> dict[str, list[str]]:
