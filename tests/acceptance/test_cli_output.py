@@ -16,7 +16,8 @@ from perdure._ground.durations import parse_duration
 from perdure.cli import commands
 from perdure.cli.base import arguments as inputs
 from perdure.cli.base.command import SECTIONS
-from perdure.cli.output import blocks as drawing
+from perdure.cli.output import blocks as parts
+from perdure.cli.output import drawing
 from tests.acceptance.test_cli import Shell
 
 EVIL = "a\x1b]0;owned\x07b\x1b[2J\x9b31m [red]c[/red]\u202e\r\n."
@@ -151,7 +152,7 @@ def test_a_terminal_without_the_characters_is_no_reason_to_fail(infested: Shell)
 
 
 def test_tables_line_up(capsys: pytest.CaptureFixture[str]) -> None:
-    drawing.draw([drawing.Table(("id", "status"), [("任务", "running"), ("task-1", "paused")])], may_colour=True)
+    drawing.draw([parts.Table(("id", "status"), [("任务", "running"), ("task-1", "paused")])], may_colour=True)
     assert capsys.readouterr().out == "id      status\n任务    running\ntask-1  paused\n"
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from perdure import recorded
 from perdure._durable.attempt.calls.replay_tests import always_replay
-from perdure._durable.declare.functions import durable, step
+from perdure._durable.declare.durable_decorator import durable
+from perdure._durable.declare.functions import step
 from perdure._durable.effects.effect_decorator import effect
 from perdure.errors import ReplayDiverged
 from tests.support.fixtures import emptied_for_each_test

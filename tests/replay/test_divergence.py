@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from perdure._durable.declare.functions import durable, step
+from perdure._durable.declare.durable_decorator import durable
+from perdure._durable.declare.functions import step
 from perdure.errors import ReplayDiverged
 from tests.replay.kit import play
 

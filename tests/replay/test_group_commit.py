@@ -12,7 +12,8 @@ from perdure._durable.attempt import pipeline as pipeline_module
 from perdure._durable.attempt.attempt import Attempt
 from perdure._durable.attempt.calls import step_walk as steps_module
 from perdure._durable.attempt.driver import carry_out
-from perdure._durable.declare.functions import durable, step
+from perdure._durable.declare.durable_decorator import durable
+from perdure._durable.declare.functions import step
 from perdure._durable.effects.effect_decorator import effect
 from tests.replay.kit import Paper, new_attempt, play, until_rest
 

@@ -14,7 +14,8 @@ from perdure import pause
 from perdure._durable.attempt.blocking.blocking_calls import waited
 from perdure._durable.attempt.calls.retry import Retry
 from perdure._durable.attempt.unwinding import Paused
-from perdure._durable.declare.functions import SyncDurableFunction, durable, step
+from perdure._durable.declare.durable_decorator import durable
+from perdure._durable.declare.functions import SyncDurableFunction, step
 from perdure.errors import InvalidInput, StepFailed
 from tests.replay.kit import play, play_again
 

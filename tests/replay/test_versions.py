@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from perdure._durable.declare.functions import durable, step
+from perdure._durable.declare.durable_decorator import durable
+from perdure._durable.declare.functions import step
 from perdure._durable.declare.versions import PastEffect, function_for, known_functions, patched
 from perdure._durable.effects.effect_decorator import effect
 from perdure.errors import Conflict, InvalidInput, ReplayDiverged

@@ -10,7 +10,7 @@ import inspect
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -29,8 +29,9 @@ from perdure._model import (
     seq_of,
 )
 from perdure._tasks import Inbox, Task, TaskFrames, error_of, saving_often, uncaught
+from perdure.client.holder import RemoteHolding
 from perdure.client.requests import keyed, pause_payload, record_of, tool_calls
-from perdure.client.transport import Reply, encoded
+from perdure.client.transport import Reply, Transport, encoded
 from perdure.errors import (
     InvalidInput,
     LeaseLost,
@@ -42,9 +43,6 @@ from perdure.errors import (
 )
 from perdure.types import Checkpoint, ToolCall
 
-if TYPE_CHECKING:
-    from perdure.client.tasks import RemoteTasks
-
 Json = Any
 _PARTS = ("plan", "memory", "partial", "pending")  # of a checkpoint, beside the state
 
@@ -52,8 +50,8 @@ _PARTS = ("plan", "memory", "partial", "pending")  # of a checkpoint, beside the
 class RemoteTask(Task):
     """One task behind a server."""
 
-    def __init__(self, tasks: RemoteTasks, reply: Reply, *, created: bool) -> None:
-        self._remote, self._transport = tasks, tasks._transport
+    def __init__(self, transport: Transport, holding: RemoteHolding, reply: Reply, *, created: bool) -> None:
+        self._transport, self._holding = transport, holding
         self._fence: str | None = None
         self._unseen: Json = None  # the state in the store, if others have added to what the code saved
         self.created = created
@@ -104,7 +102,7 @@ class RemoteTask(Task):
 
     @asynccontextmanager
     async def _attempt(self, take_over: bool) -> AsyncIterator[Task]:
-        holding = self._remote._holding
+        holding = self._holding
         begun = await holding.begin(self.id, self.uid, take_over=take_over)
         self._fence = begun.value["fence"]
         try:
@@ -295,7 +293,7 @@ class RemoteTask(Task):
     ) -> Task:
         body = {"id": id, "at": at, "set": dict(set)}
         reply = await self._transport.send("POST", f"{self._path}/fork", body, headers=keyed(once, self._path))
-        return RemoteTask(self._remote, reply, created=True)
+        return RemoteTask(self._transport, self._holding, reply, created=True)
 
     async def signal(self, name: str, value: Json = None, *, once: str | None = None) -> None:
         await self._write("POST", "signal", {"name": name, "value": value}, keyed(once, self._path))

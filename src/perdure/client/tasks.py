@@ -234,4 +234,4 @@ class RemoteTasks(Tasks):
         return bool(reply.value["counted"])
 
     def _task(self, reply: Reply, *, created: bool) -> Task:
-        return RemoteTask(self, reply, created=created)
+        return RemoteTask(self._transport, self._holding, reply, created=created)

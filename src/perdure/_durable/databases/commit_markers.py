@@ -81,29 +81,6 @@ def driver_of(thing: Any) -> str:
     return next((home for home in homes if home in _DRIVERS), "")
 
 
-def marked_connection(connection: Any, store_path: str | None) -> MarkedConnection:
-    """Wraps a connection by its driver.
-
-    Raises:
-        InvalidInput: the driver is not known, or it is a connection to perdure's own store.
-    """
-    driver = driver_of(connection)
-    # A driver's other objects (a cursor, a session) cannot do everything that is needed.
-    if driver == "psycopg" and hasattr(connection, "transaction"):
-        return _Psycopg(connection)
-    if driver in SQLITES and hasattr(connection, "in_transaction"):
-        return _Sqlite(connection, store_path)
-    if driver == "sqlalchemy" and hasattr(connection, "exec_driver_sql"):
-        from perdure._durable.databases.sqlalchemy_markers import Sqlalchemy
-
-        return Sqlalchemy(connection, store_path)
-    raise InvalidInput(
-        f"@transaction cannot use a {type(connection).__module__}.{type(connection).__qualname__}",
-        kept="nothing was written",
-        do="give a connection of psycopg, sqlite3, apsw or SQLAlchemy, or a function that opens one",
-    )
-
-
 async def plain(value: Any) -> Any:
     """The value itself, whether the driver is blocking or async."""
     return await value if inspect.isawaitable(value) else value
@@ -129,7 +106,7 @@ def found_in(rows: Sequence[Any]) -> FoundMarker | None:
 _made: set[tuple[Any, ...]] = set()  # databases that are known to have the table
 
 
-class _Psycopg:
+class Psycopg:
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self._block: Any = None
@@ -233,7 +210,7 @@ async def psycopg_rows(connection: Any, text: str, values: tuple[Any, ...] = ())
 # ── SQLite ───────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Sqlite:
+class Sqlite:
     def __init__(self, connection: Any, store_path: str | None) -> None:
         self._connection = connection
         # From Python 3.12 on, autocommit=False means that a transaction is always open.

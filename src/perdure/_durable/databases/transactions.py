@@ -18,14 +18,18 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from perdure._durable.attempt import is_leaving, running_effect
 from perdure._durable.databases.commit_markers import (
+    SQLITES,
     CommitMarker,
     FoundMarker,
     MarkedConnection,
-    marked_connection,
+    Psycopg,
+    Sqlite,
+    driver_of,
     opened,
     plain,
     psycopg_rows,
 )
+from perdure._durable.databases.sqlalchemy_markers import Sqlalchemy
 from perdure._durable.effects import DID_NOT_HAPPEN, UNKNOWN, Effect, EffectCall, Happened, Walk, home_of, remember
 from perdure._ground import crash_points as crash
 from perdure._ground.bridge import Nap, drive
@@ -110,7 +114,7 @@ class _Work:
         self.value: Any = None
 
     async def do(self, connection: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        side = marked_connection(connection, _store_path(self._walk))
+        side = _marked(connection, _store_path(self._walk))
         await side.begin()
         try:
             found = await side.claim(self._marker)
@@ -280,3 +284,24 @@ class pg_probe:
             data = base64.b64decode(str(walk.marks.get("mark.result") or ""))
             return Happened(codec.decode(data, walk.call.signature.returns))
         return DID_NOT_HAPPEN if status == "aborted" else UNKNOWN
+
+
+def _marked(connection: Any, store_path: str | None) -> MarkedConnection:
+    """The connection, wrapped for its driver.
+
+    Raises:
+        InvalidInput: the driver is not known, or it is a connection to perdure's own store.
+    """
+    driver = driver_of(connection)
+    # A driver's other objects (a cursor, a session) cannot do everything that is needed.
+    if driver == "psycopg" and hasattr(connection, "transaction"):
+        return Psycopg(connection)
+    if driver in SQLITES and hasattr(connection, "in_transaction"):
+        return Sqlite(connection, store_path)
+    if driver == "sqlalchemy" and hasattr(connection, "exec_driver_sql"):
+        return Sqlalchemy(connection, store_path)
+    raise InvalidInput(
+        f"@transaction cannot use a {type(connection).__module__}.{type(connection).__qualname__}",
+        kept="nothing was written",
+        do="give a connection of psycopg, sqlite3, apsw or SQLAlchemy, or a function that opens one",
+    )

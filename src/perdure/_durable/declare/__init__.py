@@ -5,12 +5,14 @@ from perdure._ground.lazy_door import lazy_door
 __getattr__ = lazy_door(
     __name__,
     {
-        "functions": ("Durable", "DurableFunction", "Options", "ToolFunction", "durable", "known_functions", "step"),
+        "code_places": ("is_another",),
+        "durable_decorator": ("durable",),
+        "functions": ("Durable", "DurableFunction", "Options", "ToolFunction", "step"),
         "versions": (
             "PastEffect",
             "chosen_among",
             "function_for",
-            "is_another",
+            "known_functions",
             "known_versions",
             "namesakes_of",
             "patched",

@@ -18,14 +18,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from perdure._durable.attempt import Call, Retry, async_step, current, refuse_generator, sync_step, whole_name
-from perdure._durable.declare.versions import known_functions, module_of, remember
+from perdure._durable.declare.code_places import module_of
 from perdure._durable.values import Signature, is_async, refuse_no_function, refuse_no_name
 from perdure._ground.durations import Duration, require_timedelta
 from perdure._ground.encoding import codec
 from perdure._model import Budget, Config, Policy
 from perdure.errors import InvalidInput
-
-__all__ = ["Durable", "DurableFunction", "SyncDurableFunction", "durable", "known_functions", "step"]
 
 log = logging.getLogger("perdure.durable")
 P = ParamSpec("P")
@@ -259,47 +257,3 @@ class SyncDurableFunction(DurableFunction[P, R_co]):
         @overload
         def __get__(self, instance: object, owner: type | None = None) -> Any: ...  # of a class or static method
         def __get__(self, instance: object, owner: type | None = None) -> Any: ...
-
-
-class _Decorator(Protocol):
-    """`@durable(…)`, for either kind of function."""
-
-    @overload
-    def __call__(self, function: Callable[P, Awaitable[R]], /) -> DurableFunction[P, R]: ...  # type: ignore[overload-overlap]
-    @overload
-    def __call__(self, function: Callable[P, R], /) -> SyncDurableFunction[P, R]: ...
-
-
-@overload
-def durable(function: Callable[P, Awaitable[R]], /) -> DurableFunction[P, R]: ...  # type: ignore[overload-overlap]
-@overload
-def durable(function: Callable[P, R], /) -> SyncDurableFunction[P, R]: ...
-@overload
-def durable(
-    *, name: str = "", version: int = 1, upgrade: Callable[..., Any] | None = None, compensate: bool = False
-) -> _Decorator: ...
-def durable(
-    function: Callable[..., Any] | None = None,
-    /,
-    *,
-    name: str = "",
-    version: int = 1,
-    upgrade: Callable[..., Any] | None = None,
-    compensate: bool = False,
-) -> Any:
-    """A function whose task carries on after its process dies: its recorded steps are never run again (see `step`
-    for those of the last milliseconds).
-
-    version, upgrade   a changed function is a new version; `upgrade(*old arguments)` gives the new arguments
-                       of a task that an older one began, which then starts over (versions.py)
-    compensate         what its effects did is undone, the newest first, when it fails
-    """
-
-    def decorate(function: Callable[..., Any]) -> DurableFunction[..., Any]:
-        kind = DurableFunction if is_async(function) else SyncDurableFunction
-        made: DurableFunction[..., Any] = kind(function, name, version, upgrade, compensate=compensate)
-        made.is_named = bool(name)
-        remember(made)
-        return made
-
-    return decorate if function is None else decorate(function)

@@ -14,21 +14,16 @@ Without any of them a task that another version began is paused, as diverged.
 from __future__ import annotations
 
 import inspect
-import os
-import sys
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
-from perdure._durable.attempt import current
+from perdure._durable.attempt import Attempt, current
+from perdure._durable.declare.code_places import file_of, is_another, is_same_module, place_of
+from perdure._durable.declare.functions import DurableFunction
 from perdure._durable.values import Signature
 from perdure._ground.encoding import codec
 from perdure._model import Entry, name_of
 from perdure.errors import Conflict, InvalidInput, ReplayDiverged
-
-if TYPE_CHECKING:
-    from perdure._durable.attempt import Attempt
-    from perdure._durable.declare.functions import DurableFunction
 
 _known: dict[tuple[str, int], DurableFunction[..., Any]] = {}
 _namesakes: dict[tuple[str, int], list[DurableFunction[..., Any]]] = {}  # where there are several, all of them
@@ -44,10 +39,10 @@ def remember(made: DurableFunction[..., Any]) -> None:
     before = _namesakes.get(key) or ([_known[key]] if key in _known else [])
     others = [one for one in before if is_another(one.function, made.function)]
     for other in others:
-        if (other.is_named and made.is_named) or _file(other.function) == _file(made.function):
+        if (other.is_named and made.is_named) or file_of(other.function) == file_of(made.function):
             raise Conflict(
-                f"two durable functions are called {made.name!r}: in {_place(other.function)} and "
-                f"{_place(made.function)}",
+                f"two durable functions are called {made.name!r}: in {place_of(other.function)} and "
+                f"{place_of(made.function)}",
                 do="give one of them another name or version: @durable(name=…, version=…)",
             )
     _known[key] = made
@@ -55,24 +50,6 @@ def remember(made: DurableFunction[..., Any]) -> None:
         _namesakes[key] = [*others, made]
     else:
         _namesakes.pop(key, None)
-
-
-def module_of(function: Callable[..., Any]) -> str:
-    """The module it is in, as others would import it: a script by the name of its file."""
-    name: str = getattr(_written(function), "__module__", None) or ""
-    if name not in ("__main__", "__mp_main__"):
-        return name
-    main = sys.modules.get(name)
-    spec = getattr(main, "__spec__", None)
-    if spec is not None:
-        return str(spec.name).removesuffix(".__main__")
-    file = getattr(main, "__file__", None)
-    return os.path.splitext(os.path.basename(file))[0] if file else name
-
-
-def is_same_module(a: str, b: str) -> bool:
-    """Whether two names can be one module's: a script does not know its own package."""
-    return a == b or a.endswith(f".{b}") or b.endswith(f".{a}")
 
 
 def namesakes_of(function: DurableFunction[..., Any]) -> Sequence[DurableFunction[..., Any]]:
@@ -88,42 +65,10 @@ def chosen_among(namesakes: Sequence[DurableFunction[..., Any]], module: str) ->
 
 
 def refuse_namesakes(task_id: str, namesakes: Sequence[DurableFunction[..., Any]], module: str) -> ReplayDiverged:
-    name, places = namesakes[0].name, " and ".join(_place(one.function) for one in namesakes)
+    name, places = namesakes[0].name, " and ".join(place_of(one.function) for one in namesakes)
     begun = f"{name} of the module {module!r}" if module else name
     do = f"put @durable(name={name!r}) above the function that the task belongs to, then resume the task"
     return ReplayDiverged(task_id, 0, begun, f"one of the functions {name} in {places}", do=do)
-
-
-def is_another(a: Callable[..., Any], b: Callable[..., Any]) -> bool:
-    # The same file loaded again, a notebook's cell run again, a test's local function: all are the same one.
-    a, b = _written(a), _written(b)
-    if not hasattr(a, "__code__") or not hasattr(b, "__code__"):  # written in C: one there is
-        return False
-    if "<locals>" in a.__qualname__ or "<locals>" in b.__qualname__:
-        return False
-    files = (a.__code__.co_filename, b.__code__.co_filename)
-    return a.__qualname__ != b.__qualname__ if files[0] == files[1] else not (_is_cell(a) and _is_cell(b))
-
-
-def _written(function: Any) -> Any:
-    """The def behind it: a partial's function, the `__call__` of an object."""
-    while isinstance(function, partial):
-        function = function.func
-    return function if inspect.isfunction(function) else getattr(function, "__func__", type(function).__call__)
-
-
-def _is_cell(function: Callable[..., Any]) -> bool:
-    """Whether it is a cell of a notebook: an edited cell is another file by name, and none of them is on disk."""
-    return function.__module__ == "__main__" and not os.path.exists(function.__code__.co_filename)
-
-
-def _file(function: Callable[..., Any]) -> str:
-    return str(getattr(getattr(_written(function), "__code__", None), "co_filename", ""))
-
-
-def _place(function: Callable[..., Any]) -> str:
-    function = _written(function)
-    return f"{function.__code__.co_filename}:{function.__code__.co_firstlineno}"
 
 
 def known_functions() -> dict[str, DurableFunction[..., Any]]:

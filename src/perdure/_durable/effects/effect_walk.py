@@ -13,9 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Mapping
-from datetime import timedelta
-from types import MappingProxyType
 from typing import Any
 
 from perdure._durable.attempt import (
@@ -27,7 +24,6 @@ from perdure._durable.attempt import (
     Scope,
     current,
     cut_off,
-    failed_try,
     is_leaving,
     running_effect,
     stand_down,
@@ -35,7 +31,8 @@ from perdure._durable.attempt import (
 )
 from perdure._durable.effects import settlement
 from perdure._durable.effects.declaration import EffectCall, EffectOutcome, is_own_coroutine, key_of, not_awaited
-from perdure._durable.effects.running_effects import Limited, at_work_of
+from perdure._durable.effects.effect_in_progress import NO_MARKS, EffectInProgress
+from perdure._durable.effects.running_effects import at_work_of
 from perdure._durable.values import decode_error
 from perdure._ground import crash_points as crash
 from perdure._ground.bridge import drive
@@ -48,46 +45,13 @@ from perdure.errors import EffectUncertain, NotStorable, ResultNotStorable, TooL
 _NO_STOP_SECONDS = 0.05
 # Up to this many writes can be on disk and still be held.
 _MANY = 16
-NO_MARKS: Mapping[str, str | int | float | None] = MappingProxyType({})
 _enter, _leave = current.set, current.reset
 _current_task = asyncio.current_task
 _begin_effect, _end_effect = running_effect.set, running_effect.reset
 
 
-class Walk(Limited, eq=False):
-    """An effect between its call and its result."""
-
-    call: EffectCall
-    attempt: Attempt
-    path: str
-    asked: bytes
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    key: str
-    is_spelled: bool = False  # its digest identifies its arguments
-    # In a step's body, or, while the task is being ended, outside the code: its result skips the gate.
-    is_body: bool = False
-    is_ending: bool = False
-    # An inline one is handed out at once, like an inline step, and never through the gate.
-    is_inline: bool = False
-    op: str = "effect"
-    tries: int = 0
-    number: int = 0  # of its key: a Retry can ask for a new one after a definite failure
-    marks: Mapping[str, str | int | float | None] = NO_MARKS  # what the body has put on record for its probe
-    failed: Mapping[str, str | int | float | None] = NO_MARKS  # how the try before ended, if there was one
-    is_open: bool = False  # it may have happened; not known
-    again: str = ""  # why it is run once more; EffectOutcome has the words
-    value: Any = None  # what its body gave
-    took_ms: int = 0  # of its last try
-    recorded: tuple[int, Entry] | None = None  # its outcome, and the position of its entry
-    _before: int = 0  # how often the task had been cancelled when it began
-    _position: int | None = None  # while its result waits to be handed out
-
-    __repr__ = object.__repr__  # not its arguments
-
-    @property
-    def shown(self) -> str:
-        return self.call.shown(self.args, self.kwargs)
+class Walk(EffectInProgress, eq=False):
+    """An effect on its way from its call to its result."""
 
     async def go(self, intent: Entry | None = None) -> Any:
         """The effect's result; `intent` is what an earlier attempt has left."""
@@ -288,22 +252,6 @@ class Walk(Limited, eq=False):
             return EffectOutcome(error=error, may_retry=True)
         return EffectOutcome(error=error, is_known=False)
 
-    async def wait_for_another(self, retry: Retry | None, error: BaseException) -> bool:
-        """Whether to try it again; if so, returns when that try is due, with the number of tries on disk."""
-        if retry is None or not retry.wants_more(self.tries, error):
-            return False
-        if retry.new_key and not self.is_open:
-            self.number += 1
-            self.key = key_of(self.attempt.uid, self.attempt.line, self.path, self.asked, self.number)
-        delay = retry.delay(self.tries)
-        due = self.attempt.store.clock.now_ms() + delay // timedelta(milliseconds=1)
-        failed = self.failed = failed_try(self.shown, self.tries, retry, error)
-        if not self.is_open:
-            note = self._note(number=self.number, until=due, shown=self.shown, **failed)
-            await self._on_disk(self._record(note))
-        await wait_until(self.attempt.store.clock, due, delay)
-        return True
-
     async def mark(self, **marks: str | int | float | None) -> None:
         """Put something on record that the probe will need; returns when it is on disk."""
         self.marks = {**self.marks, **{f"mark.{name}": value for name, value in marks.items()}}
@@ -366,25 +314,6 @@ class Walk(Limited, eq=False):
         await cut_off(attempt, self.op, self.path, self.asked, note=note, in_body=self.is_body)
 
     # ── entries ─────────────────────────────────────────────────────────────────────────────────
-
-    def _note(self, **more: str | int | float | None) -> Note:
-        return {"key": self.key, "tries": self.tries, **more}
-
-    def _record(self, note: Note) -> Write:
-        attempt = self.attempt
-        now = attempt.store.clock.now_ms()
-        entry = Entry("intent", self.op, self.path, self.asked, None, None, now, 0, attempt.epoch, note)
-        position, write = attempt.record(entry)
-        if self.is_body:
-            attempt.cursor.learn(position, entry)
-        return write
-
-    async def _on_disk(self, write: Write) -> None:
-        if self.is_inline:
-            self.attempt.pipeline.wait_here(write)
-        else:
-            with self.attempt.unwinding.held_off():
-                await write
 
 
 # ── the general walk ─────────────────────────────────────────────────────────────────────────────

@@ -11,35 +11,12 @@ import asyncio
 import math
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from msgspec import Struct, field
 
 from perdure._durable.attempt import NOBODY, Attempt, making
-
-if TYPE_CHECKING:
-    from perdure._durable.effects.effect_walk import Walk
-
-
-class Limited(Struct, eq=False, kw_only=True):
-    """Work of a task that is cut off when its time is over."""
-
-    task: asyncio.Task[Any] | None = None
-    when: float = math.inf  # its time is over
-    is_late: bool = False  # and it was cut off
-
-    def cut_off(self) -> None:
-        assert self.task is not None
-        self.is_late, self.when = True, math.inf
-        self.task.cancel()
-
-    def take_back(self, before: int) -> bool:
-        """Take back the cancellation of an effect past its deadline. Returns whether it was the only one since the task
-        had been cancelled `before` times: if the code was cancelled besides, that cancellation stands."""
-        assert self.task is not None
-        self.is_late = False
-        return self.task.uncancel() <= before
+from perdure._durable.effects.effect_in_progress import EffectInProgress
 
 
 class Limits:
@@ -58,7 +35,7 @@ class Limits:
             self._timer.cancel()
         self.earliest, self._timer = when, self._loop.call_at(when, self._look, context=NOBODY)
 
-    def works(self) -> list[Walk]:
+    def works(self) -> list[EffectInProgress]:
         attempts = [at_work for known in self.attempts.valuerefs() if (at_work := known()) is not None]
         return [walk for at_work in attempts for walk in at_work.walks.copy()]
 
@@ -80,7 +57,7 @@ class AtWork(Struct, eq=False, weakref=True):
     limits: Limits
     boottime: Callable[[], float]
     now_ms: Callable[[], int]
-    walks: set[Walk] = field(default_factory=set)  # those under way
+    walks: set[EffectInProgress] = field(default_factory=set)  # those under way
 
     def __post_init__(self) -> None:
         self.limits.attempts[id(self)] = self
@@ -106,7 +83,7 @@ def at_work_of(attempt: Attempt) -> AtWork:
         return found
 
 
-def all_under_way() -> list[Walk]:
+def all_under_way() -> list[EffectInProgress]:
     """The effects that run in this process now."""
     loops = [limits for known in _of_loop.valuerefs() if (limits := known()) is not None]
     return [walk for limits in loops for walk in limits.works()]

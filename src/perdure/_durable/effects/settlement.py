@@ -12,10 +12,11 @@ import logging
 from collections.abc import Awaitable, Sequence
 from contextlib import nullcontext
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from perdure._durable.attempt import LEASE_MS, STOPPED, Aside, Attempt, Retry, Scope, current, running_effect
 from perdure._durable.effects.declaration import DID_NOT_HAPPEN, UNKNOWN, EffectOutcome, Happened
+from perdure._durable.effects.effect_in_progress import EffectInProgress
 from perdure._durable.effects.running_effects import all_under_way
 from perdure._durable.pauses import answer_to, close_question, note_question
 from perdure._ground.bridge import Nap
@@ -30,9 +31,6 @@ from perdure._store import AttemptRow, Store, WorkerRow
 from perdure._tasks import EFFECT_QUESTION, TAKEN_OVER
 from perdure.errors import EffectUncertain
 
-if TYPE_CHECKING:
-    from perdure._durable.effects.effect_walk import Walk
-
 log = logging.getLogger("perdure.effects")
 
 # How a keyed effect without options for that is sent again.
@@ -43,7 +41,12 @@ KNOWN = "mark.known"
 
 
 async def settle(
-    walk: Walk, error: BaseException | None, *, may_send: bool = True, may_ask: bool = True, may_look: bool = True
+    walk: EffectInProgress,
+    error: BaseException | None,
+    *,
+    may_send: bool = True,
+    may_ask: bool = True,
+    may_look: bool = True,
 ) -> EffectOutcome:
     """How the effect ended, or why it must run once more.
 
@@ -76,7 +79,7 @@ async def settle(
     return await _as_answered(walk, answer)
 
 
-async def _may_send_again(walk: Walk, error: BaseException) -> bool:
+async def _may_send_again(walk: EffectInProgress, error: BaseException) -> bool:
     return await walk.wait_for_another(walk.call.retry or _SAME_KEY, error)
 
 
@@ -87,7 +90,7 @@ def _why(error: BaseException | None) -> str:
 # ── looking ──────────────────────────────────────────────────────────────────────────────────────
 
 
-async def probe(walk: Walk) -> tuple[Any, str]:
+async def probe(walk: EffectInProgress) -> tuple[Any, str]:
     """What `verify` says, and a remark if it could not say anything."""
     call = walk.call
     if call.verify is None:
@@ -122,11 +125,11 @@ async def _within(found: Awaitable[Any], seconds: float) -> Any:
 # ── asking ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def question_path(walk: Walk, again: int = 0) -> str:
+def question_path(walk: EffectInProgress, again: int = 0) -> str:
     return f"{walk.path}?{walk.tries}" + (f".{again}" if again else "")
 
 
-def _question(walk: Walk, why: str, error: BaseException | None, *, waits: bool) -> dict[str, Any]:
+def _question(walk: EffectInProgress, why: str, error: BaseException | None, *, waits: bool) -> dict[str, Any]:
     shown, why = redact(walk.shown), redact(why)
     details = {"effect": walk.path, "name": walk.call.name, "call": shown, "key": walk.key, "why": why}
     trace = "" if error is None else trace_of(error)
@@ -137,7 +140,7 @@ def _question(walk: Walk, why: str, error: BaseException | None, *, waits: bool)
     return {"question": f"outcome unknown: {shown}", "details": {**details, "waits": waits}}
 
 
-async def ask(walk: Walk, why: str, again: int = 0, error: BaseException | None = None) -> Any:
+async def ask(walk: EffectInProgress, why: str, again: int = 0, error: BaseException | None = None) -> Any:
     """A person's answer; the attempt is unwound until there is one."""
     return await answer_to(
         walk.attempt,
@@ -150,14 +153,14 @@ async def ask(walk: Walk, why: str, again: int = 0, error: BaseException | None 
     )
 
 
-def ask_later(walk: Walk, error: BaseException | None) -> None:
+def ask_later(walk: EffectInProgress, error: BaseException | None) -> None:
     """Put the question in the inbox, although no code waits for it: the code has continued without the outcome."""
     why = "the code was cancelled while it ran" if error is None else str(getattr(error, "why", error))
     question = _question(walk, why, error, waits=False)
     note_question(walk.attempt, question_path(walk), "human_input", question, topic=EFFECT_QUESTION)
 
 
-def tell_inbox(walk: Walk, outcome: EffectOutcome) -> None:
+def tell_inbox(walk: EffectInProgress, outcome: EffectOutcome) -> None:
     """Its outcome is on record: it stays in the inbox if that is still open, and only then."""
     if outcome.is_open:
         ask_later(walk, outcome.error)
@@ -165,13 +168,13 @@ def tell_inbox(walk: Walk, outcome: EffectOutcome) -> None:
         withdraw(walk)
 
 
-def withdraw(walk: Walk) -> None:
+def withdraw(walk: EffectInProgress) -> None:
     """Withdraw the question to a person: the effect was settled otherwise, and that is on record."""
     for path in [path for path in walk.attempt.unwinding.asked if path.startswith(f"{walk.path}?")]:
         close_question(walk.attempt, path, "withdrawn", {"withdrawn": True})
 
 
-async def _as_answered(walk: Walk, answer: Any) -> EffectOutcome:
+async def _as_answered(walk: EffectInProgress, answer: Any) -> EffectOutcome:
     again = 0
     while True:
         choice = answer.get("choice") if isinstance(answer, dict) else answer

@@ -11,7 +11,7 @@ import select
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, Protocol, cast
 
 import psycopg
 from psycopg import errors as psycopg_errors
@@ -21,6 +21,7 @@ from psycopg.sql import Composable
 
 from perdure._durable import UnitCall, current_attempt, step, unit_call
 from perdure._ground.bridge import Call
+from perdure._model import Verdict
 from perdure._runtime.sessions import postgres_answers
 from perdure._runtime.sessions.broken_links import mended
 from perdure._runtime.sessions.lone_statements import note_lone
@@ -35,9 +36,6 @@ from perdure._runtime.sessions.statements import (
 from perdure._runtime.sessions.transaction_blocks import Over, check_unfinished, end_transaction, kept_block
 from perdure.errors import ReplayDiverged, SessionLost, StatementUnanswered, TransactionLost
 from perdure.keeper import digest_of, pgproxy
-
-if TYPE_CHECKING:
-    from perdure._runtime.sessions.postgres import PostgresSession
 
 _ERRORS = [
     found for found in vars(psycopg_errors).values() if isinstance(found, type) and issubclass(found, psycopg.Error)
@@ -101,10 +99,25 @@ def _kept(factory: type[Any]) -> type[Any]:
     return factory if issubclass(factory, KeptCursor) else type(factory.__name__, (KeptCursor, factory), {})
 
 
+class KeptSession(Protocol):
+    """The session behind a connection. postgres.py implements it."""
+
+    name: str
+    verdict: Verdict
+    blocks: dict[str, Any]
+    is_once: bool
+
+    def refresh(self) -> dict[str, Any]: ...
+
+    def commit_note(self) -> dict[str, Any]: ...
+
+    def outcome_of(self, note: dict[str, Any], *, is_over: bool) -> tuple[str, str]: ...
+
+
 class KeptConnection(psycopg.AsyncConnection[Any]):
     """psycopg's connection, into a kept session."""
 
-    session: PostgresSession
+    session: KeptSession
     over: Over | None = None
     block: str = ""
     depth: int = 0

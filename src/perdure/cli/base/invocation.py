@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from perdure._ground.encoding import json_values as values
-from perdure.cli.output import blocks as drawing
+from perdure.cli.output import blocks as parts
+from perdure.cli.output import drawing
 
 if TYPE_CHECKING:
     from perdure._app import Perdure
@@ -104,7 +105,7 @@ class Invocation:
 
     # ── answering ───────────────────────────────────────────────────────────────────────────────
 
-    def answer(self, value: Any, *blocks: drawing.Block) -> None:
+    def answer(self, value: Any, *blocks: parts.Block) -> None:
         """Print the answer: `value` as JSON with --json, else `blocks` for a person.
 
         Raises:
@@ -117,14 +118,14 @@ class Invocation:
         else:
             drawing.draw(blocks, may_colour=self.may_colour)
 
-    def answer_items(self, items: Any, *blocks: drawing.Block, cursor: str | None = None) -> None:
+    def answer_items(self, items: Any, *blocks: parts.Block, cursor: str | None = None) -> None:
         """Like `answer`, for a list; `cursor` is where the next page starts."""
         self.answer({"items": list(items), "cursor": cursor}, *blocks)
 
     def note(self, text: str) -> None:
         """Print a remark for people to stderr."""
         if not self.json and sys.stderr is not None:
-            print(drawing.safe_lines(text), file=sys.stderr)
+            print(parts.safe_lines(text), file=sys.stderr)
 
     def require_store(self) -> None:
         """
@@ -171,7 +172,7 @@ def tell_warnings_safely() -> None:
         def emit(self, record: logging.LogRecord) -> None:
             if sys.stderr is None:
                 return
-            print(drawing.safe_lines(f"perdure: {record.levelname.lower()}: {record.getMessage()}"), file=sys.stderr)
+            print(parts.safe_lines(f"perdure: {record.levelname.lower()}: {record.getMessage()}"), file=sys.stderr)
 
     logger = logging.getLogger("perdure")
     if not logger.handlers:

@@ -8,5 +8,5 @@ __getattr__ = lazy_door(
         "blocks": ("Block", "Cell", "Fields", "Line", "Piece", "Table", "line", "safe"),
         "live_view": ("View", "bar", "follow", "watch"),
     },
-    modules=("blocks", "plan_text", "words"),
+    modules=("blocks", "drawing", "plan_text", "words"),
 )

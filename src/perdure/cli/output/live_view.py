@@ -13,14 +13,15 @@ from typing import Any
 from perdure._ground.bridge import Nap
 from perdure._ground.encoding import json_values as values
 from perdure.cli.base import Invocation
-from perdure.cli.output import blocks as drawing
+from perdure.cli.output import blocks as parts
+from perdure.cli.output import drawing
 
 # The time between two reads of the store.
 LOOK_SECONDS = 0.25
 _HOME = "\x1b[H\x1b[2J"
 _BAR = 20
 
-View = tuple[Any, Sequence[drawing.Block]]
+View = tuple[Any, Sequence[parts.Block]]
 
 
 async def watch(call: Invocation, view: Callable[[], Awaitable[View]], is_over: Callable[[Any], bool]) -> None:
@@ -37,7 +38,7 @@ async def watch(call: Invocation, view: Callable[[], Awaitable[View]], is_over: 
         await Nap(LOOK_SECONDS)
 
 
-def _show(call: Invocation, value: Any, blocks: Sequence[drawing.Block]) -> None:
+def _show(call: Invocation, value: Any, blocks: Sequence[parts.Block]) -> None:
     if call.json:
         print(values.as_json(value), flush=True)
         return
@@ -69,4 +70,4 @@ async def follow(call: Invocation, id: str, *, last: int | None) -> None:
             print(values.as_json(event), flush=True)
         else:
             said = f"{words.clock_time(event.at)}  {event.kind}  {words.who(event.author)}  "
-            print(drawing.safe(said + words.short(event.data or "")), flush=True)
+            print(parts.safe(said + words.short(event.data or "")), flush=True)

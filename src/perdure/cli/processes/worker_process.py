@@ -16,7 +16,7 @@ from perdure._ground.traceback_text import trace_of
 from perdure._store import TaskRow
 from perdure._tasks import store_of
 from perdure.cli.base import Invocation
-from perdure.cli.output import blocks as drawing
+from perdure.cli.output import blocks
 
 if TYPE_CHECKING:
     from perdure._app import Perdure
@@ -120,5 +120,5 @@ class Teller:
     def say(self, value: dict[str, Any], line: str) -> None:
         if sys.stdout is None:
             return
-        text = values.as_json(value, ascii=True) if self._call.json else drawing.safe_lines(line)
+        text = values.as_json(value, ascii=True) if self._call.json else blocks.safe_lines(line)
         print(text, flush=True)
