@@ -13,7 +13,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar, cast
 
 from perdure._app import Perdure
 from perdure._ground import crash_points as crash
@@ -22,6 +22,7 @@ from perdure._ground.ids import new_uid
 from perdure._store import Author, acting
 from perdure._tasks import keep_recent, store_of
 from perdure.server.access import Network, client_address, read_network
+from perdure.server.credentials import Vault
 from perdure.server.desk import Desk
 from perdure.server.http import (
     Answer,
@@ -52,6 +53,7 @@ from perdure.server.table import Raw, Route, Unread, check, routes
 from perdure.server.telemetry import Telemetry, tell_request
 
 log = logging.getLogger("perdure.server")
+T = TypeVar("T")
 
 Scope = dict[str, Any]  # ASGI's, not ours
 Receive = Callable[[], Any]
@@ -96,7 +98,9 @@ class Server:
         self.clock = from_environment()
         self.telemetry = Telemetry()
         self.live = Live(settings, self.clock, self.stopping, self.telemetry)
-        self.overviews = Overviews()
+        self._parts: dict[type, Any] = {Live: self.live, Overviews: Overviews()}
+        if desk is not None:
+            self._parts |= {Desk: desk, Vault: desk.vault}
         self.turns = WriteTurns()
         self._open, self._guard, self._identity = open_app, guard, identity
         self._apps: OrderedDict[str, Perdure] = OrderedDict()
@@ -116,6 +120,13 @@ class Server:
         self._apps.move_to_end(namespace)
         return app
 
+    def part(self, kind: type[T]) -> T:
+        """The part of this class, for a handler: its Desk, Vault, Live or Overviews."""
+        found = self._parts.get(kind)
+        if found is None:
+            raise HttpProblem(501, "no_credentials", "this server keeps no credentials")
+        return cast("T", found)
+
     @property
     def has_desk(self) -> bool:
         return self._desk is not None
@@ -123,9 +134,7 @@ class Server:
     @property
     def desk(self) -> Desk:
         """Where credentials are kept."""
-        if self._desk is None:
-            raise HttpProblem(501, "no_credentials", "this server keeps no credentials")
-        return self._desk
+        return self.part(Desk)
 
     async def close(self) -> None:
         self.stopping.set()

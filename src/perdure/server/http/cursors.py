@@ -14,6 +14,7 @@ from typing import Any
 
 from perdure._ground.clock import moment
 from perdure._ground.encoding.json_values import plain
+from perdure.server.credentials import Vault
 from perdure.server.http.problems import HttpProblem
 from perdure.server.http.requests import Answer, Ask
 from perdure.server.shapes.tasks import Listed
@@ -51,7 +52,7 @@ async def read_cursor(ask: Ask[Any, Any], list_name: str, filter: Any, given: st
 
 async def _signature(ask: Ask[Any, Any], list_name: str, filter: Any, raw: bytes) -> bytes:
     bound = json.dumps([list_name, ask.caller.namespace, plain(filter)], sort_keys=True).encode()
-    return (await ask.server.desk.vault.sign("cursor", bound + b"\0" + raw))[:_SIGNATURE]
+    return (await ask.server.part(Vault).sign("cursor", bound + b"\0" + raw))[:_SIGNATURE]
 
 
 def page_limit(ask: Ask[Any, Any], given: int) -> int:

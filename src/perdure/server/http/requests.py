@@ -9,13 +9,18 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
+    import asyncio
+
     from perdure._app import Perdure
-    from perdure.server.pipeline import Server
+    from perdure._ground.clock import Clock
+    from perdure.server.http.write_turns import WriteTurns
+    from perdure.server.settings import Settings
+    from perdure.server.telemetry import Telemetry
 
 Scope: TypeAlias = Literal[
     "tasks:read",
@@ -67,6 +72,27 @@ class Caller(Struct, frozen=True):
 
 Q = TypeVar("Q")
 B = TypeVar("B")
+T = TypeVar("T")
+
+
+class Services(Protocol):
+    """The parts of a server that handlers use. pipeline.py implements it."""
+
+    settings: Settings
+    clock: Clock
+    stopping: asyncio.Event  # set when the server is about to end: streams say goodbye
+    telemetry: Telemetry
+    turns: WriteTurns
+    policy_reports: int  # violations of the policy of our pages that browsers have told of
+
+    @property
+    def has_desk(self) -> bool: ...
+
+    def app_of(self, namespace: str) -> Perdure: ...
+
+    def part(self, kind: type[T]) -> T:
+        """The server's part of this class: its Desk, Vault, Live or Overviews."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +101,7 @@ class Ask(Generic[Q, B]):
 
     app: Perdure  # of the caller's namespace
     caller: Caller
-    server: Server
+    server: Services
     parts: Mapping[str, str]  # of the path, decoded
     query: Q
     body: B

@@ -16,6 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from perdure._tasks import find_row, has_signed, store_of
+from perdure.server.credentials import Vault
 from perdure.server.http.problems import from_exception
 from perdure.server.http.repeats import answered_before
 from perdure.server.http.requests import Answer, Ask
@@ -45,7 +46,7 @@ async def was_done(ask: Ask[Any, Any], uid: str) -> bool:
 async def _has_done(ask: Ask[Any, Any], task: str | None, mark: str) -> bool:
     store, owners = store_of(ask.app.tasks), [f"namespace:{ask.caller.namespace}"]
     if ask.server.has_desk:
-        owners.append(ask.server.desk.vault.owner)
+        owners.append(ask.server.part(Vault).owner)
     if task is not None:
         row = None if uid_in(task) else await find_row(store, task)
         owners.append(uid_in(task) or (row.uid if row else ""))

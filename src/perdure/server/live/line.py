@@ -13,6 +13,7 @@ from typing import Any
 
 from perdure._ground.clock import moment
 from perdure.server.http import Ask, to_json
+from perdure.server.live.live import Live
 from perdure.server.live.messages import comment, sse
 
 HEADERS = {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
@@ -25,7 +26,7 @@ class OpenLine:
 
     def __init__(self, ask: Ask[Any, Any]) -> None:
         self._ask, self._server, self._loop = ask, ask.server, asyncio.get_running_loop()
-        self._pace = ask.server.live.pace
+        self._pace = ask.server.part(Live).pace
         self._beat, self._check = self._loop.time() + self._pace.beat, self._loop.time() + self._pace.check
         self.caller = ask.caller
         self.is_over = False

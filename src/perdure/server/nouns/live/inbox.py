@@ -10,6 +10,7 @@ from msgspec import structs
 
 from perdure._tasks import Kept, Shelf
 from perdure.errors import Conflict, InvalidInput, NotFound
+from perdure.server.desk import Desk
 from perdure.server.http import (
     Answer,
     Ask,
@@ -145,7 +146,7 @@ async def _put_off(ask: Ask[Any, Any]) -> Snoozed:
 
 
 def _shelf(ask: Ask[Any, Any]) -> Shelf[Snoozed]:
-    return ask.server.desk.vault.shelf("snoozed", Snoozed)
+    return ask.server.part(Desk).vault.shelf("snoozed", Snoozed)
 
 
 def _person(ask: Ask[Any, Any]) -> str:

@@ -17,6 +17,7 @@ from perdure.errors import KeyMissing, RecordDamaged
 from perdure.server.http import Answer, Ask
 from perdure.server.nouns.references import address_of
 from perdure.server.nouns.task.task_list import counts_now, listed_for, summary_for
+from perdure.server.overview import Overviews
 from perdure.server.shapes.inbox import pause_for
 from perdure.server.shapes.now import (
     Health,
@@ -43,7 +44,7 @@ _UNATTENDED = ("no_worker",)
 async def now(ask: Ask[NowQuery, None]) -> Answer:
     at = moment(ask.server.clock.now_ms())
     since = max(ask.query.since or at - _LONGEST, at - _LONGEST)
-    found = await ask.server.overviews.of(ask.app, tells_data=ask.caller.reads_data)
+    found = await ask.server.part(Overviews).of(ask.app, tells_data=ask.caller.reads_data)
     asked = await ask.app.inbox.page(limit=_MOST)
     return Answer(
         Now(

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 from perdure._tasks import Task
 from perdure.errors import NotFound
 from perdure.server.http import Ask, HttpProblem, Streamed, to_json
-from perdure.server.live import HEADERS, MEDIA, Buffer, Feed, Lasting, OpenLine, Place, TaskWatch, sse
+from perdure.server.live import HEADERS, MEDIA, Buffer, Feed, Lasting, Live, OpenLine, Place, TaskWatch, sse
 from perdure.server.nouns.references import glance_at
 from perdure.server.shapes.tasks import Strict
 from perdure.server.table import Route
@@ -44,8 +44,8 @@ class PlaceQuery(Strict, frozen=True, kw_only=True):
 async def follow_changes(ask: Ask[TopicQuery, None]) -> Streamed:
     topics = await _topics(ask)
     async with AsyncExitStack() as stack:
-        stack.enter_context(ask.server.live.rooms.place_for(ask.caller))
-        feed = ask.server.live.feed_of(ask.caller.namespace, ask.app)
+        stack.enter_context(ask.server.part(Live).rooms.place_for(ask.caller))
+        feed = ask.server.part(Live).feed_of(ask.caller.namespace, ask.app)
         listening = feed.listening(topics, after=_after(ask), caller=ask.caller)
         buffer = await stack.enter_async_context(listening)
         return Streamed(Lasting(_changes(ask, feed, buffer, topics), stack.pop_all()), MEDIA, headers=HEADERS)
@@ -104,8 +104,8 @@ def _after(ask: Ask[Any, Any]) -> str | None:
 async def follow_task(ask: Ask[PlaceQuery, None]) -> Streamed:
     task, _ = await glance_at(ask)
     async with AsyncExitStack() as stack:
-        stack.enter_context(ask.server.live.rooms.place_for(ask.caller))
-        feed = ask.server.live.feed_of(ask.caller.namespace, ask.app)
+        stack.enter_context(ask.server.part(Live).rooms.place_for(ask.caller))
+        feed = ask.server.part(Live).feed_of(ask.caller.namespace, ask.app)
         watch = await stack.enter_async_context(feed.watching(task))
         place = await _place(ask, watch)
         listening = feed.listening({f"progress:{task.uid}": None}, after=None, caller=ask.caller)

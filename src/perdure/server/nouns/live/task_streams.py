@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack, suppress
 from perdure._durable import StreamPart, follow_stream, read_stream
 from perdure.errors import Conflict, NotFound
 from perdure.server.http import Ask, Streamed
-from perdure.server.live import Lasting
+from perdure.server.live import Lasting, Live
 from perdure.server.nouns.references import glance_at, no_such
 from perdure.server.shapes.tasks import Strict
 from perdure.server.table import Route
@@ -35,7 +35,7 @@ async def read(ask: Ask[TextRange, None]) -> Streamed:
     except NotFound:
         raise no_such("stream") from None
     async with AsyncExitStack() as stack:
-        stack.enter_context(ask.server.live.rooms.place_for(ask.caller))
+        stack.enter_context(ask.server.part(Live).rooms.place_for(ask.caller))
         parts = follow_stream(ask.app.tasks, task, name, after=first.offset, number=query.number)
         headers = {"Perdure-Offset": str(first.offset - len(first.text)), "X-Accel-Buffering": "no"}
         return Streamed(Lasting(_pieces(ask, first, parts), stack.pop_all()), _TEXT, headers=headers)
@@ -48,7 +48,7 @@ async def _pieces(
     yield first.text.encode()
     if first.is_complete or not ask.query.follow:
         return
-    loop, pace = asyncio.get_running_loop(), ask.server.live.pace
+    loop, pace = asyncio.get_running_loop(), ask.server.part(Live).pace
     until, check = loop.time() + _FOLLOWS_SECONDS, loop.time() + pace.check
     pending = asyncio.ensure_future(_next(parts))
     try:

@@ -18,7 +18,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 from perdure._runtime import UnitAccess, UnitCommand, UnitOutput, hide_mark_numbers
 from perdure.errors import Conflict, EffectUncertain, UnitHeld
 from perdure.server.http import Answer, Ask, HttpProblem, Streamed, listed, page_limit, read_cursor, sign_cursor
-from perdure.server.live import Lasting
+from perdure.server.live import Lasting, Live
 from perdure.server.nouns.references import glance_at
 from perdure.server.shapes.live import Unit, Writer, unit_for, writer_label, writer_of
 from perdure.server.shapes.tasks import Listed, Strict
@@ -145,7 +145,7 @@ async def output(ask: Ask[OutputRange, None]) -> Answer | Streamed:
         return Answer(status=204, headers=headers)
     before = await _before(unit, query, first.start)
     async with AsyncExitStack() as stack:
-        stack.enter_context(ask.server.live.rooms.place_for(ask.caller))
+        stack.enter_context(ask.server.part(Live).rooms.place_for(ask.caller))
         pieces = _pieces(ask, unit, first, before)
         headers |= {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
         return Streamed(Lasting(pieces, stack.pop_all()), _OCTETS, headers=headers)
@@ -163,7 +163,7 @@ async def _pieces(
     ask: Ask[OutputRange, None], unit: UnitAccess, part: UnitOutput, before: bytes
 ) -> AsyncIterator[bytes]:
     """The output without a gap: where bytes are no longer kept, it ends."""
-    loop, pace = asyncio.get_running_loop(), ask.server.live.pace
+    loop, pace = asyncio.get_running_loop(), ask.server.part(Live).pace
     until, check = loop.time() + _FOLLOWS_SECONDS, loop.time() + pace.check
     upto, errors = part.end, ask.query.stream == "err"
     while True:

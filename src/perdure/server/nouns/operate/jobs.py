@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from perdure.server.desk import Desk
 from perdure.server.http import Answer, Ask
 from perdure.server.jobs import Job
 from perdure.server.table import Nothing, Route
 
 
 async def get(ask: Ask[Nothing, None]) -> Answer:
-    return Answer(await ask.server.desk.jobs.get(ask.caller, ask.parts["job"]), is_large=True)
+    return Answer(await ask.server.part(Desk).jobs.get(ask.caller, ask.parts["job"]), is_large=True)
 
 
 async def stop(ask: Ask[Nothing, None]) -> Answer:
-    return Answer(await ask.server.desk.jobs.stop(ask.caller, ask.parts["job"]), 202)
+    return Answer(await ask.server.part(Desk).jobs.stop(ask.caller, ask.parts["job"]), 202)
 
 
 ROUTES = (

@@ -9,6 +9,7 @@ from msgspec import Struct
 from perdure._ground.clock import moment, to_ms
 from perdure._tasks import Kept
 from perdure.server.credentials import ApiKey, MadeKey
+from perdure.server.desk import Desk
 from perdure.server.http import Answer, Ask, HttpProblem, version_tag
 from perdure.server.table import Nothing, Route
 
@@ -68,7 +69,7 @@ class Rotation(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 async def listing(ask: Ask[Nothing, None]) -> Answer:
-    keys = ask.server.desk.keys
+    keys = ask.server.part(Desk).keys
     uses = await keys.last_uses()
     found = await keys.all(ask.caller.namespace)
     return Answer(KeyList([record_of(kept, uses.get(kept.key)) for kept in found]))
@@ -80,20 +81,20 @@ async def make(ask: Ask[Nothing, KeyDraft]) -> Answer:
     draft = ask.body
     _refuse_wider(ask, scopes_of(draft.scopes))
     until = to_ms(draft.until) if draft.until is not None else None
-    made = await ask.server.desk.keys.make(draft.name, draft.scopes, ask.caller.namespace, until, once=ask.once)
+    made = await ask.server.part(Desk).keys.make(draft.name, draft.scopes, ask.caller.namespace, until, once=ask.once)
     return Answer(_shown(made), 201, etag=version_tag(1), is_secret=True)
 
 
 async def get(ask: Ask[Nothing, None]) -> Answer:
     kept = await _get(ask)
-    used = (await ask.server.desk.keys.last_uses()).get(kept.key)
+    used = (await ask.server.part(Desk).keys.last_uses()).get(kept.key)
     return Answer(record_of(kept, used), etag=version_tag(kept.version))
 
 
 async def change(ask: Ask[Nothing, KeyChange]) -> Answer:
     kept = await _get(ask)
-    changed = await ask.server.desk.keys.change(kept, name=ask.body.name, scopes=ask.body.scopes)
-    used = (await ask.server.desk.keys.last_uses()).get(kept.key)
+    changed = await ask.server.part(Desk).keys.change(kept, name=ask.body.name, scopes=ask.body.scopes)
+    used = (await ask.server.part(Desk).keys.last_uses()).get(kept.key)
     return Answer(record_of(changed, used), etag=version_tag(changed.version))
 
 
@@ -102,17 +103,17 @@ async def rotate(ask: Ask[Nothing, Rotation]) -> Answer:
         raise HttpProblem(422, "invalid_input", "an overlap has 0 to 604800 seconds")
     kept = await _get(ask)
     _refuse_wider(ask, kept.value.scopes)
-    made = await ask.server.desk.keys.rotate(kept, timedelta(seconds=ask.body.overlap), once=ask.once)
+    made = await ask.server.part(Desk).keys.rotate(kept, timedelta(seconds=ask.body.overlap), once=ask.once)
     return Answer(_shown(made), is_secret=True)
 
 
 async def revoke(ask: Ask[Nothing, None]) -> Answer:
-    await ask.server.desk.keys.revoke(await _get(ask))
+    await ask.server.part(Desk).keys.revoke(await _get(ask))
     return Answer(status=204)
 
 
 async def _get(ask: Ask[Nothing, KeyChange] | Ask[Nothing, Rotation] | Ask[Nothing, None]) -> Kept[ApiKey]:
-    kept = await ask.server.desk.keys.get(ask.parts["key"], ask.caller.namespace)
+    kept = await ask.server.part(Desk).keys.get(ask.parts["key"], ask.caller.namespace)
     if ask.match is not None and ask.match != kept.version:
         tag = version_tag(kept.version)
         raise HttpProblem(

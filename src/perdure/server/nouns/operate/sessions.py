@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from perdure._ground.clock import moment
 from perdure.server.access import cookie_name, cookie_of
+from perdure.server.desk import Desk
 from perdure.server.http import Answer, Ask, HttpProblem
 from perdure.server.table import Nothing, Route
 
@@ -38,7 +39,7 @@ class Me(Struct, frozen=True):
 
 
 async def begin(ask: Ask[Nothing, Code]) -> Answer:
-    desk = ask.server.desk
+    desk = ask.server.part(Desk)
     if (old := cookie_of(ask.headers, desk.place.port)) is not None:
         await desk.sessions.end(old)  # a cookie that was planted before does not become this person's
     begun = await desk.sessions.begin(ask.body.code, ask.caller.address)
@@ -53,14 +54,15 @@ async def who(ask: Ask[Nothing, None]) -> Answer:
     caller = ask.caller
     until, may_change = None, False
     if caller.how == "session":
-        session = await ask.server.desk.sessions.check(cookie_of(ask.headers, ask.server.desk.place.port) or "")
+        desk = ask.server.part(Desk)
+        session = await desk.sessions.check(cookie_of(ask.headers, desk.place.port) or "")
         if session is not None:
             until, may_change = moment(session.until), session.is_local
     return Answer(Me(caller.name, caller.how, caller.namespace, tuple(sorted(caller.scopes)), until, may_change))
 
 
 async def change_namespace(ask: Ask[Nothing, Whither]) -> Answer:
-    desk = ask.server.desk
+    desk = ask.server.part(Desk)
     cookie = cookie_of(ask.headers, desk.place.port) or ""
     session = await desk.sessions.check(cookie)
     if session is None or not session.is_local:
@@ -74,13 +76,13 @@ async def change_namespace(ask: Ask[Nothing, Whither]) -> Answer:
 
 
 async def leave(ask: Ask[Nothing, None]) -> Answer:
-    desk = ask.server.desk
+    desk = ask.server.part(Desk)
     await desk.sessions.end(cookie_of(ask.headers, desk.place.port) or "")
     return Answer(status=204, headers={"Set-Cookie": _cookie(ask, "", 0)})
 
 
 def _cookie(ask: Ask[Nothing, Code] | Ask[Nothing, None], value: str, seconds: int) -> str:
-    place = ask.server.desk.place
+    place = ask.server.part(Desk).place
     is_https = (place.origin_of(ask.headers.get("host", "")) or "").startswith("https:")
     secure = "; Secure" if is_https else ""
     name = cookie_name(place.port, is_https=is_https)

@@ -25,6 +25,7 @@ from perdure._tasks import (
 )
 from perdure.errors import Conflict, InvalidInput, NotFound
 from perdure.server.aside import aside
+from perdure.server.desk import Desk
 from perdure.server.http import Answer, Ask
 from perdure.server.jobs import Job, Progress, Work
 from perdure.server.shapes.tasks import Strict
@@ -115,7 +116,7 @@ def _length(name: str, seconds: float | None) -> timedelta | None:
 
 
 async def doctor(ask: Ask[Nothing, None]) -> Answer:
-    shelf = ask.server.desk.vault.shelf("checkup", Checkup)
+    shelf = ask.server.part(Desk).vault.shelf("checkup", Checkup)
 
     async def work(progress: Progress) -> Json:
         store = store_of(ask.app.tasks)
@@ -129,7 +130,7 @@ async def doctor(ask: Ask[Nothing, None]) -> Answer:
 
 
 async def last_checkup(ask: Ask[Nothing, None]) -> Answer:
-    kept = await ask.server.desk.vault.shelf("checkup", Checkup).get(ask.caller.namespace)
+    kept = await ask.server.part(Desk).vault.shelf("checkup", Checkup).get(ask.caller.namespace)
     return Answer(Checkup(None, (), None) if kept is None else kept.value, is_large=True)
 
 
@@ -188,7 +189,7 @@ async def audit(ask: Ask[Nothing, AuditQuestion]) -> Answer:
 
 
 async def _begin(ask: Ask[Any, Any], verb: str, work: Work) -> Answer:
-    return await ask.server.desk.jobs.begin(ask.caller, "store:admin", verb, work)
+    return await ask.server.part(Desk).jobs.begin(ask.caller, "store:admin", verb, work)
 
 
 async def heads(ask: Ask[Nothing, None]) -> Answer:

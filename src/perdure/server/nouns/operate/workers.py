@@ -12,6 +12,7 @@ from perdure._tasks import handlers_of, store_of
 from perdure._worker import QueueRecord, WorkerRecord
 from perdure.errors import InvalidInput
 from perdure.server.aside import aside
+from perdure.server.desk import Desk
 from perdure.server.http import Answer, Ask, listed
 from perdure.server.jobs import Job, Progress
 from perdure.server.shapes.tasks import Listed, Strict
@@ -44,7 +45,7 @@ async def drain(ask: Ask[Nothing, Drain]) -> Answer:
     if not 1 <= len(ids) <= _MOST:
         raise InvalidInput(f"workers has {len(ids)} ids; it has 1 to {_MOST:,}")
     await ask.app.workers.drain(ids)
-    return await ask.server.desk.jobs.begin(
+    return await ask.server.part(Desk).jobs.begin(
         ask.caller, "store:admin", "drain", lambda progress: _until_drained(ask, ids, progress)
     )
 

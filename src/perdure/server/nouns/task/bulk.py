@@ -23,6 +23,7 @@ from perdure._model import MOVES, TaskFilter, TaskSummary
 from perdure._tasks import Task, store_of, summaries_of
 from perdure.errors import InvalidInput, PerdureError
 from perdure.server.aside import aside
+from perdure.server.desk import Desk
 from perdure.server.http import Answer, Ask, HttpProblem
 from perdure.server.jobs import Job, Progress
 from perdure.server.nouns.task.task_list import Filter, filter_of
@@ -107,7 +108,7 @@ async def bulk(ask: Ask[Nothing, Bulk]) -> Answer:
     async def work(progress: Progress) -> Json:
         return await _carry_out(ask, uids, refused, how, progress)
 
-    return await ask.server.desk.jobs.begin(ask.caller, "tasks:control", f"bulk {asked.verb}", work)
+    return await ask.server.part(Desk).jobs.begin(ask.caller, "tasks:control", f"bulk {asked.verb}", work)
 
 
 def _how(verb: Verb, given: Mapping[str, Json]) -> Any:
@@ -219,7 +220,7 @@ async def _signature(ask: Ask[Nothing, Bulk], raw: bytes) -> bytes:
     asked, caller = ask.body, ask.caller
     filter = {name: repr(getattr(asked.filter, name)) for name in asked.filter.__struct_fields__}
     bound = json.dumps([caller.namespace, asked.verb, asked.with_, filter, sorted(asked.uids)], sort_keys=True).encode()
-    return (await ask.server.desk.vault.sign("bulk", bound + b"\0" + raw))[:_TOKEN]
+    return (await ask.server.part(Desk).vault.sign("bulk", bound + b"\0" + raw))[:_TOKEN]
 
 
 # ── doing it ─────────────────────────────────────────────────────────────────────────────────────

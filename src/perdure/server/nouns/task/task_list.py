@@ -12,6 +12,7 @@ from perdure._durable import Unfinished, page_with_situations, situations_of
 from perdure._model import Facets, TaskFilter, TaskSummary
 from perdure.errors import InvalidInput
 from perdure.server.http import Answer, Ask, Caller, listed, page_limit, read_cursor, sign_cursor
+from perdure.server.overview import Overviews
 from perdure.server.shapes.counts import TaskCounts
 from perdure.server.shapes.situation import ListedTask, with_situation
 from perdure.server.shapes.tasks import Listed, Strict
@@ -89,7 +90,7 @@ async def counts(ask: Ask[CountQuery, None]) -> Answer:
         return Answer(TaskCounts(**structs.asdict(found), inbox=inbox))
     if not filter_.is_empty:
         raise InvalidInput("counts by situation are of all tasks", do="leave out the filter, or parts=situation")
-    overview = await ask.server.overviews.of(ask.app, tells_data=ask.caller.reads_data)
+    overview = await ask.server.part(Overviews).of(ask.app, tells_data=ask.caller.reads_data)
     return Answer(await counts_now(ask, overview))
 
 
