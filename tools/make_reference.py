@@ -32,7 +32,8 @@ VARIABLES = {
     "PERDURE_SECRET_COMMANDS": "Commands that `secret://command/…` may run, one a line (default: those that the "
     "program names).",
     "PERDURE_CHROMIUM": "The browser that `perdure bench --only pages` measures (default: `chromium` on the path).",
-    "PERDURE_DEBUG": "Show tracebacks of the command line instead of three lines (default: off).",
+    "PERDURE_DEBUG": "Show tracebacks of the command line instead of three lines, and perdure's own frames in the "
+    "tracebacks of failed tasks (default: off).",
     "PERDURE_SERVER_RATE": "Requests per second for each key (default: see `perdure serve`).",
     "PERDURE_SERVER_BURST": "Requests that a key may send at once.",
     "PERDURE_SERVER_STREAMS_PER_KEY": "Event streams that a key may hold open.",

@@ -150,7 +150,13 @@ class Perdure:
 
         An id that exists is attached to: finished, its result is given; unfinished, it is carried on.
         """
-        result: R = await _run_here(self.tasks, id, fn, args, kwargs)
+        try:
+            result: R = await _run_here(self.tasks, id, fn, args, kwargs)
+        except Exception as error:
+            from perdure._ground.folded_traceback import fold  # imported late: only a failure needs it
+
+            fold(error)
+            raise
         return result
 
     async def run_until_paused(
@@ -169,7 +175,13 @@ class Perdure:
         """
         from perdure._durable import run_until_paused
 
-        return await run_until_paused(self.tasks, id, fn, args, kwargs)
+        try:
+            return await run_until_paused(self.tasks, id, fn, args, kwargs)
+        except Exception as error:
+            from perdure._ground.folded_traceback import fold  # imported late: only a failure needs it
+
+            fold(error)
+            raise
 
     async def start(self, id: str, fn: DurableFunction[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Handle[R]:
         """Have a durable function carried out by some worker; an id that exists is attached to."""

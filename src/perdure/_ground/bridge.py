@@ -369,8 +369,14 @@ def on_a_loop(work: Coroutine[Any, Any, T]) -> T:
     Ctrl-C cancels it, and waits for its end; the second one does not wait.
     """
     if not _has_loop():  # not inside an except block: what the work raises would name its RuntimeError as a context
-        with Deferred() as deferred:
-            return asyncio.run(_interruptible(work, deferred))
+        try:
+            with Deferred() as deferred:
+                return asyncio.run(_interruptible(work, deferred))
+        except Exception as error:
+            from perdure._ground.folded_traceback import fold  # imported late: only a failure needs it
+
+            fold(error)
+            raise
     from concurrent.futures import Future, ThreadPoolExecutor
 
     begun: Future[Callable[[], object]] = Future()
