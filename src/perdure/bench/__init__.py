@@ -1,10 +1,10 @@
-"""`perdure bench`: our figures beside the floor of this very machine, measured in turns.
+"""`perdure bench`: measure perdure beside the floor of this machine, in turns.
 
-figures.py     what a figure, a budget and a report are; pure
-rounds.py      taking turns
+figures.py     figures, budgets and reports; pure
+rounds.py      take turns
 bare.py        the floors: bare disk, bare apsw, bare psycopg
-stage.py       where it happens: folders, databases; server.py starts a PostgreSQL
-programme.py   which lines are measured, in which order
+stage.py       the place of a measurement: folders, databases; server.py starts a PostgreSQL
+programme.py   the lines that are measured, in order
 lines/         the lines: one module for each subject
 """
 

@@ -1,4 +1,4 @@
-"""The floors: what the disk and the bare database library need, with nothing of perdure around them."""
+"""The floors: the time that the disk and the bare database library need, without perdure."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Bare(Protocol):
     name: str
 
     def commit(self, body: bytes = PAYLOAD) -> None:
-        """Insert one row and have it durable."""
+        """Insert one row; durable when this returns."""
         ...
 
     def read(self) -> int:
-        """Read the whole table; how many rows it has."""
+        """Read the whole table; returns the number of its rows."""
         ...
 
     def fill(self, rows: int) -> None:
-        """Many small rows in one transaction."""
+        """Insert many small rows in one transaction."""
         ...
 
     def close(self) -> None: ...
@@ -81,7 +81,7 @@ class BarePostgres:
 
 
 class RawFile:
-    """Append and sync: what durability costs before any database."""
+    """Append and sync: the cost of durability without a database."""
 
     def __init__(self, path: Path) -> None:
         self._fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)

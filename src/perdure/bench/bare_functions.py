@@ -1,4 +1,4 @@
-"""The same work as the durable functions that are measured, by the bare prototype of the pipeline."""
+"""The work of the measured durable functions, done by the bare prototype of the pipeline."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from perdure.bench.rounds import Contestant
 
 
 class BareFunctions:
-    """Tasks that start, append and finish; `pipeline` is None where this perdure came without the prototype."""
+    """Tasks that start, append and finish; `pipeline` is None if this perdure was installed without the prototype."""
 
     def __init__(self, pipeline: Any) -> None:
         self._pipeline, self._number = pipeline, 0
 
     def beside(self, ours: dict[str, Contestant], prototype: Contestant) -> dict[str, Contestant]:
-        """The contestants, and the prototype if it is there."""
+        """The contestants, with the prototype if it is installed."""
         return {**ours, "prototype": prototype} if self._pipeline is not None else ours
 
     async def chain_ms(self, many: int, *, each_is_waited_for: bool) -> float:
-        """A task of so many entries, one after the other: milliseconds."""
+        """The milliseconds that one task with this many entries takes, one entry after the other."""
         began = time.perf_counter()
         await self._task(many, is_crowded=False, each_is_waited_for=each_is_waited_for)
         return (time.perf_counter() - began) * 1000
 
     async def tasks_seconds(self, tasks: int, entries: int) -> float:
-        """So many tasks at once."""
+        """The seconds that this many tasks take at once."""
         began = time.perf_counter()
         await asyncio.gather(*(self._task(entries, is_crowded=entries > 1) for _ in range(tasks)))
         return time.perf_counter() - began

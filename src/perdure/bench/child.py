@@ -1,8 +1,8 @@
 """A separate process, for figures that one process cannot measure of itself: `python -m perdure.bench.child …`.
 
-    write URL ID SECONDS      checkpoint as often as it goes          → {"commits": …, "lost": …}
+    write URL ID SECONDS      checkpoint as often as possible          → {"commits": …, "lost": …}
     bare PATH SECONDS         the same by bare apsw                   → {"commits": …}
-    hold URL                  have the store open, and do nothing     → {"rss": …, "threads": …, "tasks": …}
+    hold URL                  hold the store open, and do nothing     → {"rss": …, "threads": …, "tasks": …}
     work URL [wait]           a worker, until its input ends          → {"rss": …}
                               with `wait` it begins at the first line
 
@@ -70,7 +70,7 @@ def hold(url: str) -> dict[str, int]:
 
     with sync.Perdure(url) as app:
         own = app.tasks.open("held")
-        own.checkpoint({"held": True})  # takes the lease: the heart beats, as in a worker
+        own.checkpoint({"held": True})  # takes the lease, so that the heart beats as in a worker
         found = len(app.tasks.list(status="paused", limit=100).items)
         return {"rss": resident_bytes(), "threads": threading.active_count(), "tasks": found}
 
@@ -82,10 +82,10 @@ def work(url: str, when: str = "") -> dict[str, int]:
     from perdure.bench import errands
 
     async def until_told() -> None:
-        assert errands.errand.name  # it has to be known here
+        assert errands.errand.name  # this process must know the function
         async with Perdure(url) as app:
             if when:
-                await store_of(app.tasks).query("read_workers")  # the store is open, as in a worker under way
+                await store_of(app.tasks).query("read_workers")  # opens the store, as in a running worker
                 print("ready", flush=True)
                 await asyncio.to_thread(sys.stdin.readline)
             async with app.worker():

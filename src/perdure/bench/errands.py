@@ -1,4 +1,4 @@
-"""Durable functions that workers are measured with; known in every process of a measurement."""
+"""The durable functions by which workers are measured. Every process of a measurement imports them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ async def one(number: int) -> int:
 
 @durable(name="perdure.bench.errand")
 async def errand(number: int) -> int:
-    """One step, start to finish."""
+    """One step, from start to finish."""
     return await one(number)
 
 
 @step
 async def hold(path: str) -> None:
-    """The first call says so and holds on for ever; the next one passes."""
+    """The first call notes that it has begun, and never returns; the next call returns at once."""
     begun.append(time.time())
     if _is_first(path):
         await asyncio.Event().wait()
@@ -45,6 +45,6 @@ async def held(path: str) -> None:
 
 @durable(name="perdure.bench.nap")
 async def nap(seconds: float) -> float:
-    """The moment it was resumed, in seconds since 1970."""
+    """Wait, then return the moment it was resumed, in seconds since 1970."""
     await pause.wait(seconds=seconds)
     return time.time()

@@ -1,4 +1,4 @@
-"""The measured figures, and how they are judged. Pure.
+"""The measured figures and their budgets. Pure.
 
 A figure is shown beside its floor: the time of the bare library or the bare disk in the same run. A budget is computed
 from that floor, so it means the same on a fast machine and on a slow one.
@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-# Past this, the machine did something else meanwhile, and a ratio says little.
+# Above this, the machine was busy with something else, and a ratio means little.
 NOISY = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """The same thing measured in several rounds."""
+    """The values of one measurement, round by round."""
 
     values: Sequence[float]
 
@@ -27,13 +27,13 @@ class Series:
 
     @property
     def spread(self) -> float:
-        """The largest by the smallest."""
+        """The largest value divided by the smallest."""
         return max(self.values) / least if (least := min(self.values)) > 0 else 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A bound in the figure's own unit, and how it is written down."""
+    """A bound in the figure's own unit, and its text in the report."""
 
     bound: float
     text: str
@@ -60,12 +60,12 @@ class Figure:
 
     @property
     def ratio(self) -> float | None:
-        """The figure by its floor."""
+        """The figure divided by its floor."""
         return self.figure / self.floor if self.floor else None
 
     @property
     def met(self) -> bool | None:
-        """Whether the budget is met; None if there is none."""
+        """True if the budget is met; None without a budget."""
         return self.budget.is_met_by(self.figure) if self.budget is not None else None
 
     @property
@@ -75,7 +75,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """The lines of one engine, or (`process`) those that need no store."""
+    """The lines of one engine, or, for `process`, the lines without a store."""
 
     engine: str
     where: str
@@ -105,7 +105,7 @@ def figure_of(
     budget: Budget | None = None,
     **detail: Any,
 ) -> Figure:
-    """A figure from its rounds: `ours`, `floor`, and `prototype` where there is one."""
+    """A figure made from its rounds: `ours`, `floor`, and `prototype` if it was measured."""
     prototype = rounds.get("prototype")
     return Figure(
         name=name,

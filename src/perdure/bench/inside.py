@@ -1,6 +1,6 @@
-"""Figures without a public name: the journal of a task, written and read.
+"""Measure what has no public name: the journal of a task, written and read.
 
-A chain of small steps will come down to this. Once the step API is there, it takes this file's place.
+Every step and effect is written through this.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SMALL = {"step": "summarise", "key": "page-1", "result": 42}
 
 
 class Journal:
-    """The first line of a task's journal, in the hands of the attempt that holds its lease."""
+    """The first line of a task's journal, as the attempt that holds the lease writes it."""
 
     def __init__(self, store: Store, task: Task, fence: Fence) -> None:
         self._store, self._fence, self._uid, self._key = store, fence, task.uid, f"{store.namespace}\0{task.id}"
@@ -29,14 +29,14 @@ class Journal:
 
     @classmethod
     async def of(cls, app: Perdure, id: str) -> Journal:
-        """A new task's journal, with its lease taken."""
+        """The journal of a new task, whose lease this takes."""
         store = store_of(app.tasks)
         task = await app.tasks.open(id)
         await task.checkpoint({})
         return cls(store, task, store.presence.held[task.uid].fence)
 
     def append(self, value: Any = SMALL, *, urgent: bool = False) -> Write:
-        """One entry on its way; await what comes back to have it, and all before it, on disk."""
+        """Append one entry. Await the result to be sure that it is on disk, with all entries before it."""
         self._position += 1
         fence = self._fence
         entry = self._store.seal(self._uid, "entry", value)
@@ -49,13 +49,13 @@ class Journal:
         return self._store.committer.submit(write, urgent=urgent)
 
     async def read(self) -> list[Any]:
-        """Every entry, opened and decoded, as a replay needs them."""
+        """Every entry, unsealed and decoded, as a replay needs it."""
         rows = await self._store.query("read_journal", uid=self._uid, line=1)
         return [self._store.unseal(self._uid, "entry", entry) for _, entry in rows]
 
 
 class Tally:
-    """How often the engine was called, and for how long, during a measurement."""
+    """The number of calls to the engine during a measurement, and their total time."""
 
     def __init__(self) -> None:
         self.reads = self.commits = self.writes = 0

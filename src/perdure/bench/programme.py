@@ -35,7 +35,7 @@ Measure = Callable[[Plot, bool], Awaitable[list[Figure]]]
 
 
 async def _commit(plot: Plot, quick: bool) -> list[Figure]:
-    """The floor of all others, beside its own: the disk alone."""
+    """The commit of the bare library, which is the floor of most lines, beside the disk alone."""
     raw = RawFile(plot.folder / "raw")
     times = 50 if quick else 200
     try:
@@ -93,10 +93,10 @@ async def measure(
     must: bool = True,
     say: Callable[[str], None] = lambda _: None,
 ) -> Report:
-    """Measure it all; `say` is told what is under way.
+    """Measure everything; `say` gets the name of each measurement as it begins.
 
     Raises:
-        StoreUnavailable: an engine is out of reach. Without `must` it is named in the report instead.
+        StoreUnavailable: an engine is out of reach. Without `must` the report names it instead.
     """
     wanted = set(only) or set(NAMES)
     sections: list[Section] = []

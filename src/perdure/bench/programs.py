@@ -14,9 +14,9 @@ from typing import Any
 from perdure import Perdure, durable, effect, model_call, pause, step
 from perdure.bench.rounds import middle_ms_of
 
-# The time from the beginning of the code to its wait, in the attempts of this process.
+# For each attempt of this process, the time from the beginning of the code to its wait.
 took: list[float] = []
-passed: list[float] = []  # when it came there
+passed: list[float] = []  # the moment it reached the wait
 
 
 @step
@@ -59,7 +59,7 @@ def plain_effects(many: int) -> int:
 async def crowded(many: int) -> int:
     for number in range(many):
         await small(number)
-        await asyncio.sleep(0)  # other tasks have their turn
+        await asyncio.sleep(0)  # other tasks get their turn
     return many
 
 
@@ -92,7 +92,7 @@ async def replayed_scopes(many: int) -> None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No worker has to be told that these tasks wait."""
+    """Keep workers from being told that these tasks wait."""
     log = logging.getLogger("perdure.durable")
     before = log.level
     log.setLevel(logging.ERROR)
@@ -103,7 +103,7 @@ def quiet() -> Iterator[None]:
 
 
 async def take_up(url: str, began: float) -> None:
-    """Carry the task `first` on in a process of its own, until its code has passed what is recorded."""
+    """Continue the task `first` in a process of its own, until its code has passed the recorded steps."""
     with quiet():
         await _take_up(url, began)
 
@@ -150,7 +150,7 @@ async def _statements_in_step(con: Any, times: int) -> float:
 
 @durable(name="bench.statements")
 async def statements(folder: str, url: str, times: int, in_step: bool) -> float:
-    """The middle of what each took, in milliseconds."""
+    """The median time of the statements, in milliseconds."""
     from perdure._runtime import SessionPlace, open_postgres
 
     session = await open_postgres(SessionPlace(Path(folder)), IN_FUNCTION, url, hold="1m")

@@ -10,21 +10,21 @@ from statistics import median
 
 from perdure.bench.figures import Series
 
-# Gives what it measured: milliseconds, or how many in a second.
+# Returns its measurement: milliseconds, or a number per second.
 Contestant = Callable[[], "float | Awaitable[float]"]
 
 
 async def take_turns(rounds: int, contestants: Mapping[str, Contestant], *, warm: bool = True) -> dict[str, Series]:
-    """Floor, ours, floor, ours, …; to get `warm`, one lap more is run first and not counted.
+    """Run floor, ours, floor, ours, and so on. With `warm`, one more lap is run first and not counted.
 
-    The garbage collector runs all the time, and looks through the objects the measured code makes.
+    The garbage collector stays on, so that it scans the objects that the measured code makes.
     """
     values: dict[str, list[float]] = {name: [] for name in contestants}
     try:
         for lap in range(0 if warm else 1, rounds + 1):
             for name, contestant in contestants.items():
-                gc.collect()  # garbage of the previous one must not be charged to this one
-                gc.freeze()  # nor are the modules of this program its to look through
+                gc.collect()  # garbage of the previous contestant must not be charged to this one
+                gc.freeze()  # nor must the collector scan the modules of this program
                 found = contestant()
                 value = await found if inspect.isawaitable(found) else found
                 if lap:
@@ -46,7 +46,7 @@ def _ms(act: Callable[[], object]) -> float:
 
 
 async def middle_ms_of(act: Callable[[], Awaitable[object]], times: int) -> float:
-    """The same for something awaited."""
+    """As `middle_ms`, for an async call."""
     taken = []
     for _ in range(times):
         began = time.perf_counter()

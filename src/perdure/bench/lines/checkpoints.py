@@ -21,7 +21,7 @@ _ZSTD_LEVEL = 3
 
 
 def text(size: int, seed: int) -> str:
-    """Prose: a common word is as frequent as in English, a rare one as rare; it compresses about as well."""
+    """Text with English word frequencies, so that it compresses about as well as English."""
     words, weights = _vocabulary()
     chosen = random.Random(seed).choices(words, cum_weights=weights, k=size // 3)  # noqa: S311
     return " ".join(chosen)[:size]
@@ -35,7 +35,7 @@ def _vocabulary() -> tuple[list[str], list[float]]:
 
 
 async def checkpoint(plot: Plot, quick: bool) -> list[Figure]:
-    """A checkpoint of 10 kB that shares little with the one before, from a coroutine and from blocking code."""
+    """Store a checkpoint of 10 kB that shares little with the one before, from a coroutine and from blocking code."""
     from perdure import sync
 
     times, rounds = (20, 5) if quick else (50, 11)
@@ -78,7 +78,7 @@ async def checkpoint(plot: Plot, quick: bool) -> list[Figure]:
 
 
 async def turns(plot: Plot, quick: bool) -> list[Figure]:
-    """An agent that adds 1 KB to its state in each of 500 turns, and checkpoints all of it each time."""
+    """Let an agent add 1 KB to its state in each of 500 turns, and checkpoint the whole state each time."""
     laps = [await _one_lap(plot, f"agent-{number}") for number in range(1 if quick else 3)]
     appends = [await _one_lap(plot, f"appending-{number}", by_append=True) for number in range(1 if quick else 3)]
     return [*_figures(plot, laps), *_figures_of_appends(plot, appends)]
@@ -124,7 +124,7 @@ def _figures(plot: Plot, laps: list[_Lap]) -> list[Figure]:
 
 
 def _figures_of_appends(plot: Plot, laps: list[_Lap]) -> list[Figure]:
-    """The same turns, where each adds its message by `task.append`."""
+    """The same turns, with `task.append` instead of a checkpoint."""
     early, late = Series([lap.early for lap in laps]), Series([lap.late for lap in laps])
     added = laps[0].added_packed
     return [
@@ -152,7 +152,7 @@ def _figures_of_appends(plot: Plot, laps: list[_Lap]) -> list[Figure]:
 
 
 class _Lap:
-    """The result of one run of the 500 turns."""
+    """The results of one run of the 500 turns."""
 
     early = late = floor = floor_spread = 0.0
     state_size = stored = growth = added = added_packed = 0

@@ -1,4 +1,4 @@
-"""Lines about what a task has around it: cutting a workspace, saving, planning, restoring."""
+"""Lines about a task's surroundings: cutting a workspace, saving, planning, restoring."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _EDITS = 10
 
 
 async def workspace(plot: Plot, quick: bool) -> list[Figure]:
-    """A cut of a folder in which nothing has changed, and one after ten edits, beside a walk through it."""
+    """Cut a folder in which nothing has changed, and again after ten edits, beside a walk through the folder."""
     from perdure._runtime import Workspace
 
     count = 1_000 if quick else 10_000
     root = _folder_of(plot.folder / "work", count)
     shop = Workspace(root, plot.folder / "cuts")
     shop.cut()
-    shop.cut()  # by now every file looks settled
+    shop.cut()  # from now on every file counts as unchanged since the cut before
     rounds = 3 if quick else 7
     numbers = iter(range(1_000_000))
 
@@ -54,7 +54,7 @@ async def workspace(plot: Plot, quick: bool) -> list[Figure]:
 
 
 async def saving(plot: Plot, quick: bool) -> list[Figure]:
-    """A save, a plan and a restore of an environment of forty variables and a few values."""
+    """Save, plan and restore an environment of forty variables and a few values."""
     from perdure._runtime import Continuity
 
     times, rounds = (5, 3) if quick else (30, 7)

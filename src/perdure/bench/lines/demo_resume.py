@@ -1,4 +1,4 @@
-"""A line about coming back: the agent of the demo is killed at statement nine, and begins statement ten again."""
+"""A line about resuming: the agent of the demo is killed at statement nine; the next process begins statement ten."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _MOST_MS = 5_000.0
 
 
 async def resuming(plot: Plot, quick: bool) -> list[Figure]:
-    """From the start of a new process to its first new statement: claim, units found again, journal replayed."""
+    """The time from the start of a new process to its first new statement: claim, find the units, replay the
+    journal."""
     folder = plot.folder / "story"
     with _killed(plot, folder) as stage:
         rounds = await take_turns(
@@ -32,12 +33,14 @@ async def resuming(plot: Plot, quick: bool) -> list[Figure]:
     shutil.rmtree(folder)
     budget = Budget(_MOST_MS, "≤ 5 s")
     floor = "a process that imports the same"
-    return [figure_of("resuming", "killed at statement 9, going on at 10", "ms", rounds, floor_is=floor, budget=budget)]
+    return [
+        figure_of("resuming", "killed at statement 9, continued at 10", "ms", rounds, floor_is=floor, budget=budget)
+    ]
 
 
 @contextmanager
 def _killed(plot: Plot, folder: Path) -> Iterator[Stage]:
-    """The agent, dead after nine statements, and all that it had open still there."""
+    """Kill the agent after nine statements; everything that it had open stays."""
     from perdure._ground.config import find_address
     from perdure._runtime import end_keeper
 
@@ -54,7 +57,7 @@ def _killed(plot: Plot, folder: Path) -> Iterator[Stage]:
 
 
 def _resumed(stage: Stage) -> float:
-    """It continues to the place where it waits, and is killed there again."""
+    """Let the agent continue to the place where it waits, and kill it there again."""
     began = time.perf_counter()
     with agent_on(stage, waits=True) as next_one:
         next_one.until("waiting")

@@ -1,4 +1,4 @@
-"""How many distributions `pip install perdure` installs, by their own metadata."""
+"""Count the distributions that `pip install perdure` installs, by their own metadata."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OPERATORS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
 
 
 def core_install(name: str) -> set[str]:
-    """The distribution and all it needs here, extras left out."""
+    """The distribution and all that it needs on this machine, without extras."""
     found: set[str] = set()
     ahead = [name]
     while ahead:
@@ -52,7 +52,7 @@ def _needs(name: str) -> list[str]:
 
 
 def applies(marker: str) -> bool:
-    """Whether an environment marker applies here; markers use Python syntax."""
+    """True if an environment marker applies here; markers use Python syntax."""
     here = {
         "extra": "",
         "python_version": ".".join(platform.python_version_tuple()[:2]),

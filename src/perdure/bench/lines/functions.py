@@ -1,4 +1,4 @@
-"""Lines about durable functions, by the names a user has: steps, effects, starting, replaying, model calls."""
+"""Lines about durable functions, through the public API: steps, effects, starting, replaying, model calls."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class _Ids:
 
 
 async def chains(plot: Plot, quick: bool) -> list[Figure]:
-    """1,000 `@step`s and 1,000 `@effect`s, one after the other; and those of a plain function, which commits itself."""
+    """Run 1,000 steps and 1,000 effects one after the other, and 1,000 effects of a plain function, which commits
+    itself."""
     many = 300 if quick else 1000
     async with plot.app() as app, plot.pipeline() as pipeline:
         ids, bare = _Ids("chain"), BareFunctions(pipeline)
@@ -83,7 +84,7 @@ async def _ms(work: Any) -> float:
 
 
 async def crowd(plot: Plot, quick: bool) -> list[Figure]:
-    """100 tasks of 20 steps each at once; and tasks of one step, from their start to their result."""
+    """Run 100 tasks of 20 steps each at once, and tasks of one step from their start to their result."""
     many = 200 if quick else 1000
     async with plot.app() as app, plot.pipeline() as pipeline:
         ids, bare = _Ids("task"), BareFunctions(pipeline)
@@ -116,7 +117,7 @@ async def crowd(plot: Plot, quick: bool) -> list[Figure]:
 
 
 async def replay(plot: Plot, quick: bool) -> list[Figure]:
-    """Recorded steps per second in a replay: one after the other, and in many tasks of one function."""
+    """Replay recorded steps: in one scope, and in a function with many asyncio tasks."""
     many = 2_000 if quick else 10_000
     async with plot.app() as app:
 
@@ -144,7 +145,7 @@ async def replay(plot: Plot, quick: bool) -> list[Figure]:
 
 
 async def _replays(app: Any, id: str, function: Any, many: int) -> float:
-    """Carry a task that waits for an answer on to where it waits, and time the code on its way there."""
+    """Resume a task that waits for an answer, and time its code up to the wait."""
     from perdure.bench import programs
 
     task = await (await app.start(id, function, many)).task()
@@ -159,7 +160,8 @@ async def _replays(app: Any, id: str, function: Any, many: int) -> float:
 
 
 async def _first_step(plot: Plot, quick: bool) -> Figure:
-    """A process that has imported the code takes a task of 1,000 recorded steps up: until its first new step runs."""
+    """The time in which a process that has imported the code continues a task of 1,000 recorded steps, until its first
+    new step."""
     async with plot.app() as app:
         await _replays(app, "first", replayed, 1000)
     code = (
@@ -185,7 +187,8 @@ async def _first_step(plot: Plot, quick: bool) -> Figure:
 
 
 async def conversation(plot: Plot, quick: bool) -> list[Figure]:
-    """The stored bytes of 100 model calls of one growing conversation: those of its messages, not their square."""
+    """The stored bytes of 100 model calls of one growing conversation. They must grow with its messages, not with their
+    square."""
     from perdure.streams import stored_bytes
 
     async with plot.app() as app:

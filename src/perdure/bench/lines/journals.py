@@ -17,7 +17,7 @@ _TOGETHER = {"sqlite": 40_000.0, "postgres": 20_000.0}
 
 
 async def chain(plot: Plot, quick: bool) -> list[Figure]:
-    """1,000 entries of one task: all but the last not waited for, and each waited for."""
+    """Append 1,000 entries of one task: first waiting for the last one only, then for each."""
     waited_for = 300 if quick else 1000
     async with plot.app() as app, plot.pipeline() as bare_pipeline:
         journal = await Journal.of(app, "chain")
@@ -26,7 +26,7 @@ async def chain(plot: Plot, quick: bool) -> list[Figure]:
             began = time.perf_counter()
             for _ in range(999):
                 journal.append()
-                await asyncio.sleep(0)  # a step is awaited, and other tasks have their turn
+                await asyncio.sleep(0)  # as after a step, other tasks get their turn
             await journal.append(urgent=True)
             return (time.perf_counter() - began) * 1000
 
@@ -88,7 +88,7 @@ async def chain(plot: Plot, quick: bool) -> list[Figure]:
 
 
 async def together(plot: Plot, quick: bool) -> list[Figure]:
-    """100 tasks with 20 entries each, all at once in one process."""
+    """Append 20 entries for each of 100 tasks, all at once in one process."""
     async with plot.app() as app, plot.pipeline() as bare_pipeline:
         journals = await asyncio.gather(*(Journal.of(app, f"task-{number}") for number in range(TASKS)))
         committer = store_of(app.tasks).committer
@@ -145,7 +145,7 @@ async def together(plot: Plot, quick: bool) -> list[Figure]:
 
 
 async def read(plot: Plot, quick: bool) -> list[Figure]:
-    """A long journal, read in one query, opened and decoded."""
+    """Read a long journal in one query, unseal and decode it."""
     entries = 5_000 if quick else 20_000
     async with plot.app() as app:
         journal = await Journal.of(app, "long")
@@ -170,7 +170,7 @@ async def read(plot: Plot, quick: bool) -> list[Figure]:
 
 
 async def size(plot: Plot, quick: bool) -> list[Figure]:
-    """The stored size of a trivial entry."""
+    """Measure the stored size of a trivial entry."""
     entries = 5_000 if quick else 20_000
     async with plot.app() as app:
         await Journal.of(app, "first")

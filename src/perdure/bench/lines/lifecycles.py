@@ -1,4 +1,4 @@
-"""Tasks from start to finish, and where their time goes."""
+"""Lines about tasks from start to finish, and the share of the engine in their time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from perdure.bench.stage import Plot
 
 
 async def tasks(plot: Plot, quick: bool) -> list[Figure]:
-    """Open and complete, many at once from one process."""
+    """Open and complete many tasks at once from one process."""
     many = 200 if quick else 500
     async with plot.app() as app, plot.pipeline() as bare_pipeline:
         lap = 0
@@ -46,7 +46,7 @@ async def tasks(plot: Plot, quick: bool) -> list[Figure]:
             "/s",
             rounds,
             floor_is=plot.bare.name,
-            budget=None,  # `crowd` has it: tasks of one step
+            budget=None,  # `crowd` measures tasks of one step
             **where,
         )
     ]
@@ -71,7 +71,7 @@ def _prototype(pipeline: Any, many: int) -> Contestant:
 
 
 async def _where_time_goes(app: Any, one: Any, many: int) -> dict[str, float]:
-    """Calls of the engine for one task, and the milliseconds of each second that went there."""
+    """The calls of the engine for one task, and the milliseconds of each second that they took."""
     with counted(store_of(app.tasks)) as tally:
         began, on_cpu = time.perf_counter(), time.process_time()
         await asyncio.gather(*(one(f"counted-{number}") for number in range(many)))

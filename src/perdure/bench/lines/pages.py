@@ -1,7 +1,8 @@
-"""The dashboard in a browser: how soon it is drawn, what it loads and takes, and how it scrolls 10,000 calls.
+"""The dashboard in a browser: the time until it is drawn, its bytes, requests and memory, and scrolling 10,000 calls.
 
 Chromium without a window or a graphics card, so scrolling is slower than in a person's browser. Beside each stands a
-page of the same server with no script. Needs playwright and Chromium, which the tests bring; without them, no figures.
+page of the same server without a script. Needs playwright and Chromium, which the tests install; without them there are
+no figures.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from perdure.errors import StoreUnavailable
 
 _PATIENCE_MS = 60_000.0
 _VIEW = {"width": 1440, "height": 900}
-# Notes when a selector is first there; the browser's own clock, so that nothing of the driver is measured.
+# Notes the moment a selector first matches, by the browser's own clock, so that the driver is not measured.
 _NOTE = """(selector) => {
   const look = () => { if (document.querySelector(selector)) window.__drawn ??= performance.now(); };
   new MutationObserver(look).observe(document, {childList: true, subtree: true});
@@ -80,7 +81,7 @@ async def pages(plot: Plot, quick: bool) -> list[Figure]:
     return [*_of_now(colds, warm), *_of_timeline(timeline, calls)]
 
 
-# ── what is measured ─────────────────────────────────────────────────────────────────────────────
+# ── lines ─────────────────────────────────────────────────────────────────────────────
 
 
 def _of_now(colds: list[dict[str, float]], warm: float) -> list[Figure]:
@@ -131,7 +132,7 @@ def _of_timeline(told: dict[str, Any], calls: int) -> list[Figure]:
 
 
 async def _visit(browser: Any, address: Address, session: Any) -> dict[str, float]:
-    """Now in a browser that has nothing in its cache."""
+    """Open Now in a browser with an empty cache."""
     async with _context(browser, session) as context:
         page = await context.new_page()
         await page.goto(f"{address.url}/healthz")
@@ -140,7 +141,7 @@ async def _visit(browser: Any, address: Address, session: Any) -> dict[str, floa
         page = await context.new_page()
         asked: list[Any] = []
 
-        def note(request: Any) -> None:  # playwright takes no method of a list
+        def note(request: Any) -> None:  # playwright does not accept a bound method
             asked.append(request)
 
         page.on("requestfinished", note)
@@ -186,7 +187,7 @@ async def _fill(app: Perdure, calls: int) -> None:
 
 
 async def _drawn(page: Any, url: str, selector: str) -> float:
-    """Milliseconds from the beginning of the navigation until the selector is there."""
+    """The milliseconds from the beginning of the navigation until the selector matches."""
     await page.add_init_script(f"({_NOTE})({json.dumps(selector)})")
     await page.goto(url)
     drawn = float(await page.evaluate(_DRAWN))
@@ -216,7 +217,7 @@ async def _browser(chromium: str) -> AsyncIterator[Any]:
 
 @asynccontextmanager
 async def _context(browser: Any, session: Any) -> AsyncIterator[Any]:
-    """A browser's profile of its own, with an empty cache."""
+    """A new browser profile, with an empty cache."""
     context = await browser.new_context(viewport=_VIEW, storage_state=session)
     try:
         yield context
@@ -225,7 +226,7 @@ async def _context(browser: Any, session: Any) -> AsyncIterator[Any]:
 
 
 async def _session(browser: Any, store: str) -> Any:
-    """What a browser holds once it has opened a printed link."""
+    """The cookies that a browser has after it has opened a printed link."""
     command = [sys.executable, "-m", "perdure", "link", "--json"]
     asked = await asyncio.create_subprocess_exec(
         *command, stdout=asyncio.subprocess.PIPE, env={**os.environ, "PERDURE_URL": store}

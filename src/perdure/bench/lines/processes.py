@@ -1,4 +1,4 @@
-"""Lines that take more than one process: starting up, sharing a file, memory at rest."""
+"""Lines that need more than one process: starting up, sharing a file, memory at rest."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ WRITERS = 4
 
 
 async def startup(quick: bool) -> list[Figure]:
-    """The time to import perdure, to run a first function with it, and to call its command."""
+    """Measure the time to import perdure, to run a first function, and to call the command."""
     rounds = 3 if quick else 15
     with TemporaryDirectory() as folder:
-        # Byte code is kept, as an install keeps it: else each process would compile what it imports.
+        # Byte code is stored, as an install stores it; otherwise each process would compile its imports.
         kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         kept["PYTHONPYCACHEPREFIX"] = folder
         numbers = count()
@@ -128,7 +128,7 @@ def _run(*args: str, environ: Mapping[str, str] | None = None) -> str:
 
 
 async def share(plot: Plot, quick: bool) -> list[Figure]:
-    """Four processes that write to one SQLite file without pause: what the slowest of them gets."""
+    """Let four processes write to one SQLite file without pause, and measure the share of the slowest."""
     if plot.engine != "sqlite":
         return []
     seconds = "1" if quick else "3"
@@ -144,13 +144,13 @@ async def share(plot: Plot, quick: bool) -> list[Figure]:
 
     def floor() -> float:
         path = str(plot.folder / "shared.db")
-        _run("-m", _CHILD, "bare", path, "0")  # makes the file, so that the four do not race for that
+        _run("-m", _CHILD, "bare", path, "0")  # creates the file, so that the four processes do not race to create it
         return _least_share(_at_once([("bare", path, seconds)] * WRITERS))
 
     rounds = await take_turns(1 if quick else 3, {"floor": floor, "ours": ours}, warm=False)
     found = figure_of(
         "share",
-        f"{WRITERS} processes writing at once: the least one's share",
+        f"{WRITERS} processes writing at once: the smallest share",
         "%",
         rounds,
         floor_is="bare apsw in four processes, by SQLite's own lock",
@@ -158,7 +158,7 @@ async def share(plot: Plot, quick: bool) -> list[Figure]:
         commits=counts[-1],
         leases_lost=lost,
     )
-    # Whom SQLite's own lock favours is chance: that it varies says nothing of the machine.
+    # SQLite's own lock favours one process by chance, so the spread of this floor says nothing about the machine.
     return [replace(found, floor_spread=None)]
 
 
@@ -203,7 +203,7 @@ def _least_share(answers: list[dict[str, int]]) -> float:
 
 
 async def memory(plot: Plot, quick: bool) -> list[Figure]:
-    """A process at rest with the store open, in which thousands of tasks are paused."""
+    """Measure an idle process with a store in which thousands of tasks are paused."""
     paused = 500 if quick else 10_000
     await _pause_many(plot, paused)
     found: dict[str, int] = {}

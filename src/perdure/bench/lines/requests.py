@@ -1,7 +1,8 @@
-"""Requests to a server: reads and checkpoint writes per second, the list of many tasks, and what an idle server takes.
+"""Requests to a server: reads and checkpoint writes per second, the list of many tasks, and the memory of an idle
+server.
 
-Beside each stands what it is made of: the same verb in this process, and a route of Starlette alone that answers a
-fixed text. All of them are asked over as many connections at once, by bare sockets.
+Beside each stands its floor: the same verb in this process, or a route of Starlette alone that answers a fixed text.
+All are asked over the same number of connections at once, by bare sockets.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from perdure.bench.served import Address, exchanged, make_key, serving
 from perdure.bench.stage import Plot
 from perdure.client import RemotePerdure
 
-_AT_ONCE = 8  # connections, and tasks
+_AT_ONCE = 8  # number of connections and of tasks
 _READ_SHARE, _WRITE_SHARE = 0.5, 0.25
 _LIST_MS, _IDLE_MB = 20.0, 90.0
 _STATE = {"n": 0, "note": "x" * 200, "items": list(range(20))}
@@ -46,7 +47,7 @@ uvicorn.Server(uvicorn.Config(app, log_level="critical", http="h11", ws="none"))
 
 
 async def requests(plot: Plot, quick: bool) -> list[Figure]:
-    """Requests to one server; on machines without what a server needs, none."""
+    """Measure requests to one server; no lines where the server is not installed."""
     if find_spec("uvicorn") is None or find_spec("starlette") is None:
         return []
     async with plot.app() as app:
@@ -90,7 +91,7 @@ async def _reads(app: Perdure, address: Address, bare: Address, quick: bool) -> 
 
 
 async def _writes(app: Perdure, address: Address, bare: Address, quick: bool) -> Figure:
-    """Checkpoints of attempts, here and through the server."""
+    """Store checkpoints of attempts, here and through the server."""
     times = 25 if quick else 150
     body = b'{"state": {"n": 1, "note": "' + b"x" * 200 + b'"}}'
     async with AsyncExitStack() as attempts:
@@ -120,7 +121,7 @@ async def _writes(app: Perdure, address: Address, bare: Address, quick: bool) ->
 
 
 async def _attempts(stack: AsyncExitStack, app: Perdure, name: str) -> list[Task]:
-    """Tasks with an attempt each, until the stack is left."""
+    """Begin tasks with an attempt each; the stack ends them."""
     tasks = [await app.tasks.create(f"{name}-{number}", state=_STATE) for number in range(_AT_ONCE)]
     for task in tasks:
         await stack.enter_async_context(task.attempt())
@@ -136,7 +137,7 @@ def _figure(what: str, rounds: Any, share: float, floor_is: str) -> Figure:
 
 
 async def _list(app: Perdure, address: Address, bare: Address, quick: bool) -> Figure:
-    """The first page of a list of many tasks, most of them ended, with the filter that no column has."""
+    """List the first page of many tasks, most of them ended, with a filter that has no column."""
     many = 500 if quick else 100_000
     await _fill(app, many)
     taken = {
@@ -156,7 +157,7 @@ async def _list(app: Perdure, address: Address, bare: Address, quick: bool) -> F
 
 
 async def _slowest_ms(there: Address, path: str) -> float:
-    """The ninth of ten requests in the order of how long they took."""
+    """The time of the ninth fastest of ten requests."""
     taken = []
     for _ in range(20):
         began = time.perf_counter()
@@ -181,7 +182,7 @@ def _idle(address: Address, bare: Address) -> Figure:
 
 
 async def _per_second(times: int, act: Callable[[int], Awaitable[None]]) -> float:
-    """Several at once, each doing its work `times` times."""
+    """The rate of several workers at once, each doing its work `times` times."""
     began = time.perf_counter()
     await asyncio.gather(*(act(number) for number in range(_AT_ONCE)))
     return times * _AT_ONCE / (time.perf_counter() - began)
@@ -189,7 +190,7 @@ async def _per_second(times: int, act: Callable[[int], Awaitable[None]]) -> floa
 
 @contextmanager
 def _bare_route() -> Iterator[Address]:
-    """A route of Starlette alone, in a process of its own, that answers about what a task's record is long."""
+    """A route of Starlette alone, in a process of its own, that answers a text about as long as a task's record."""
     with Popen([sys.executable, "-c", _BARE, "900"], stdout=PIPE, encoding="ascii") as process:
         try:
             assert process.stdout is not None
@@ -205,7 +206,7 @@ def _resident_mb(pid: int) -> float:
 
 
 async def _fill(app: Perdure, many: int) -> None:
-    """Tasks as they lie in a store that was used for long: 97 of 100 completed, one each failed, paused and running."""
+    """Fill a store as after long use: of 100 tasks 97 are completed, and one each is failed, paused and running."""
     ends: list[Callable[[Any], Awaitable[Any]]] = [
         lambda task: task.fail({"type": "ValueError", "message": "no"}),
         lambda task: task.pause("Go on?"),

@@ -1,4 +1,4 @@
-"""Lines about kept PostgreSQL sessions: what the way through the proxy costs."""
+"""Lines about kept PostgreSQL sessions: the cost of the proxy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_ADDED_MS = 0.25
 
 
 async def session(plot: Plot, quick: bool) -> list[Figure]:
-    """`select 1` and a large result, through the proxy and beside it. PostgreSQL only."""
+    """Send `select 1` and read a large result, through the proxy and directly. PostgreSQL only."""
     if plot.engine != "postgres":
         return []
     import psycopg
@@ -51,7 +51,7 @@ async def _small(direct: Any, kept: Any, quick: bool) -> Figure:
 
 
 async def _in_functions(plot: Plot, folder: str, direct: Any, quick: bool) -> list[Figure]:
-    """The same statement where each is done once per call: in a step, and in the function itself, which records it."""
+    """The same statement, done once per call: in a step, and in the function itself, which records it."""
     from perdure._runtime import SessionPlace, open_postgres
 
     times = 100 if quick else 300

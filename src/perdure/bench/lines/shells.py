@@ -1,4 +1,4 @@
-"""Shells through the keeper, beside a bare terminal; finding one again; what the keeper weighs."""
+"""Shells through the keeper, beside a bare terminal; finding one again; the memory of the keeper."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MEMORY_MB = 45.0
 
 
 async def shells(plot: Plot, quick: bool) -> list[Figure]:
-    """All of it on one engine: the keeper does not know which store it is for."""
+    """Measure on one engine only, because the keeper does not depend on the store."""
     if plot.engine != "sqlite":
         return []
     async with plot.app() as app:
@@ -42,7 +42,7 @@ async def shells(plot: Plot, quick: bool) -> list[Figure]:
 
 
 class BareTerminal:
-    """A program on a terminal, and nothing between."""
+    """A program on a terminal, without a keeper."""
 
     def __init__(self, *argv: str) -> None:
         self.master, slave = os.openpty()
@@ -75,7 +75,9 @@ async def _echo(shell: Shell, quick: bool) -> Figure:
 
     async def once() -> None:
         nonlocal at
-        waiting = asyncio.ensure_future(_until(shell, at + 6))  # x\r\n twice: the terminal's and the program's
+        waiting = asyncio.ensure_future(
+            _until(shell, at + 6)
+        )  # x\r\n twice: once from the terminal's echo, once from the program
         await shell.send("x\n")
         at = await waiting
 
@@ -166,7 +168,7 @@ async def _memory(store: Store) -> Figure:
 
 
 def _bare_memory() -> int:
-    """Resident bytes of an interpreter that does nothing."""
+    """The resident bytes of an interpreter that does nothing."""
     script = "import os; print(open('/proc/self/statm').read().split()[1], os.sysconf('SC_PAGE_SIZE'))"
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True, encoding="utf-8"

@@ -1,4 +1,4 @@
-"""How much later a piece of an answer is read through the keeper's spool than from the socket itself."""
+"""Measure how much later a piece of an answer is read through the keeper's spool than from the socket itself."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ async def spool(rt: Runtime, quick: bool) -> Figure:
 
 @contextlib.contextmanager
 def _dribbling(pieces: int) -> Iterator[int]:
-    """A server that says what time it is, again and again."""
+    """A server that sends the time, again and again."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         threading.Thread(target=_serve, args=(listener, pieces), daemon=True).start()
         yield int(listener.getsockname()[1])
 
 
 def _serve(listener: socket.socket, pieces: int) -> None:
-    with contextlib.suppress(OSError):  # it is closed at the end
+    with contextlib.suppress(OSError):  # the other side has closed the connection
         while True:
             visitor, _ = listener.accept()
             with visitor:

@@ -1,4 +1,4 @@
-"""Live streams through a server process: how soon a change is seen, by one client and by a thousand, and key to echo.
+"""Live streams through a server process: the delay of a change for one client and for a thousand, and from key to echo.
 
 The server is a process of its own, this process writes to the store, and its clients are bare sockets.
 """
@@ -23,18 +23,18 @@ from perdure.bench.stage import Plot
 
 _SEEN_MS, _ALL_SEEN_MS, _ECHO_MS = 250.0, 1500.0, 20.0
 _CLIENTS, _QUICK_CLIENTS = 1000, 50
-_AT_ONCE = 32  # connections that are opened at the same time
+_AT_ONCE = 32  # number of connections that are opened at the same time
 
 
 async def server(plot: Plot, quick: bool) -> list[Figure]:
-    """The streams of one server; on machines without what a server needs, none."""
+    """Measure the streams of one server; no lines where the server is not installed."""
     if find_spec("uvicorn") is None or find_spec("starlette") is None:
         return []
     async with plot.app() as app:
         key = await make_key(plot.url)
         with serving(plot.url, key) as address:
             figures = [await _seen(plot, app, address, quick), await _seen_by_many(app, address, quick)]
-            if plot.engine == "sqlite":  # the keeper does not know which store it is for
+            if plot.engine == "sqlite":  # on one engine only, because the keeper does not depend on the store
                 figures.append(await _echoed(app, address, quick))
     return figures
 
@@ -43,13 +43,13 @@ async def server(plot: Plot, quick: bool) -> list[Figure]:
 
 
 async def _seen(plot: Plot, app: Perdure, address: Address, quick: bool) -> Figure:
-    """A task changes in this process; a client of the server sees its event."""
+    """Change a task in this process, and time its event at a client of the server."""
     task = await app.tasks.create("seen", state={})
     taken = []
     async with stream(address, "/v1/tasks/seen/stream?after=now&parts=events") as heard:
         await until(heard, b"event: hello")
         for number in range(10 if quick else 60):
-            await asyncio.sleep(0.2)  # a burst would be told at once
+            await asyncio.sleep(0.2)  # a burst would be sent at once
             began = time.perf_counter()
             await _move(task, number)
             await until(heard, b"event: event")
@@ -67,7 +67,7 @@ async def _seen(plot: Plot, app: Perdure, address: Address, quick: bool) -> Figu
 
 
 async def _seen_by_many(app: Perdure, address: Address, quick: bool) -> Figure:
-    """One change, until the last of many clients has it."""
+    """Time one change until the last of many clients has it."""
     clients, taken = _QUICK_CLIENTS if quick else _CLIENTS, []
     task = await app.tasks.create("seen-by-many", state={})
     lines: list[Any] = []
@@ -101,7 +101,7 @@ async def _seen_by_many(app: Perdure, address: Address, quick: bool) -> Figure:
 
 
 async def _echoed(app: Perdure, address: Address, quick: bool) -> Figure:
-    """A key, through the server, the keeper and a terminal, and back."""
+    """Time a key through the server, the keeper and a terminal, and back."""
     await app.tasks.open("typing", state={})
     runtime = await app.runtime("typing")
     unit, taken = "/v1/tasks/typing/units/main", []

@@ -1,4 +1,4 @@
-"""Lines about workers: how soon a dead one is noticed, how many tasks they carry, how late they wake."""
+"""Lines about workers: the time until a dead one is noticed, the rate of tasks, the delay of waits."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 _CHILD = "perdure.bench.child"
 _LOOK, _SELDOM = 0.002, 0.05
-# The share of the speed in one process that tasks through a worker are to have.
+# Tasks through a worker must reach this share of the speed in one process.
 _OF_ONE_PROCESS = 0.6
 TASKS, STEPS = 100, 20
 _ONE_AFTER_THE_OTHER = {"sqlite": 20_000.0}
-# One-step tasks a second that the queue of a peer carried on a machine of two cores, DBOS 3.3 with the same durability.
+# One-step tasks per second through the queue of a peer (DBOS 3.3, same durability) on a machine with two cores.
 _PEERS_QUEUE = {"sqlite": 266.0, "postgres": 184.0}
 _LATE_MS = 100.0
 
@@ -40,9 +40,9 @@ _LATE_MS = 100.0
 
 
 async def handover(plot: Plot, quick: bool) -> list[Figure]:
-    """From SIGKILL of a worker until its loss is on record, and until its task's step runs elsewhere."""
+    """Time from SIGKILL of a worker until its loss is recorded, and until its task's step runs elsewhere."""
     noticed, going_on, floor = [], [], []
-    logging.getLogger("perdure.worker").setLevel(logging.ERROR)  # that workers are lost is the measurement
+    logging.getLogger("perdure.worker").setLevel(logging.ERROR)  # losing workers is what is measured
     async with plot.app() as app:
         for number in range(2 if quick else 7):
             floor.append(await _death_ms())
@@ -63,7 +63,7 @@ async def handover(plot: Plot, quick: bool) -> list[Figure]:
         ),
         figure_of(
             "handover",
-            "its task going on elsewhere",
+            "its task continued elsewhere",
             "ms",
             going_rounds,
             floor_is=floor_is,
@@ -81,7 +81,7 @@ async def _hand_over(app: Perdure, plot: Plot, number: int) -> tuple[float, floa
         while not path.exists():  # noqa: ASYNC110 - another process makes it
             await asyncio.sleep(_LOOK)
         async with app.worker():
-            await asyncio.sleep(0.3)  # so that it has seen the other, as in a fleet at work
+            await asyncio.sleep(0.3)  # so that it has seen the other worker, as in a running fleet
             killed = time.time()
             child.send_signal(signal.SIGKILL)
             await handle.result()
@@ -108,7 +108,7 @@ async def _death_ms() -> float:
 
 @asynccontextmanager
 async def _worker(url: str, *, waits: bool = False) -> AsyncIterator[asyncio.subprocess.Process]:
-    """A worker process; one that `waits` begins when it is given a line."""
+    """Start a worker process; with `waits` it begins when it reads a line."""
     command = [sys.executable, "-m", _CHILD, "work", url, *(["wait"] if waits else [])]
     process = await asyncio.create_subprocess_exec(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout is not None
@@ -125,7 +125,7 @@ async def _worker(url: str, *, waits: bool = False) -> AsyncIterator[asyncio.sub
 
 
 async def carried(plot: Plot, quick: bool) -> list[Figure]:
-    """One-step tasks that were started before, through one worker; on PostgreSQL also through two processes."""
+    """Run waiting one-step tasks through one worker; on PostgreSQL also through two processes."""
     from perdure.bench.errands import errand
 
     many = 200 if quick else 2_000
@@ -165,8 +165,8 @@ async def carried(plot: Plot, quick: bool) -> list[Figure]:
 
 
 async def _one_after_the_other(app: Perdure, plot: Plot, ids: Iterator[str], quick: bool) -> Figure:
-    """Tasks that are started in a loop, each start on disk before the next, while a worker of this process carries
-    them out: steps a second, from the first start to the last end."""
+    """Start tasks in a loop, each start on disk before the next, while a worker of this process runs them. Gives steps
+    per second from the first start to the last end."""
     from perdure.bench.programs import crowded
 
     async def ours() -> float:
@@ -177,7 +177,7 @@ async def _one_after_the_other(app: Perdure, plot: Plot, ids: Iterator[str], qui
         return TASKS * STEPS / (time.perf_counter() - began)
 
     def floor() -> float:
-        """The starts alone, by bare commits."""
+        """The time of the starts alone, as bare commits."""
         began = time.perf_counter()
         for _ in range(TASKS):
             plot.bare.commit()
@@ -197,7 +197,7 @@ async def _one_after_the_other(app: Perdure, plot: Plot, ids: Iterator[str], qui
 
 
 async def _through(app: Perdure, url: str, name: str, many: int, workers: int) -> float:
-    """Tasks a second, from the moment the workers are up until the last task has ended."""
+    """Tasks per second, from the start of the workers until the last task has ended."""
     from contextlib import AsyncExitStack
 
     from perdure.bench.errands import errand
@@ -210,14 +210,14 @@ async def _through(app: Perdure, url: str, name: str, many: int, workers: int) -
         for child in children:
             assert child.stdin is not None
             child.stdin.write(b"go\n")
-        # By a look now and then: what a caller does who waits for results is not what is measured.
+        # Looks now and then, because a caller that waits for results is not measured here.
         while await store_of(app.tasks).query("find_live", uids=json.dumps(uids)):  # noqa: ASYNC110 - other processes end them
             await asyncio.sleep(_SELDOM)
     return many / max(await _last_end(app, uids) - began, 1e-9)
 
 
 async def _last_end(app: Perdure, uids: list[str]) -> float:
-    """When the last of these tasks has ended, as its row says, in seconds since 1970."""
+    """The moment the last of these tasks ended, as its row says, in seconds since 1970."""
     rows = await store_of(app.tasks).query("tasks_of", uids=json.dumps(uids))
     return max(TaskRow(*row).finished_at or 0 for row in rows) / 1000
 
@@ -226,7 +226,7 @@ async def _last_end(app: Perdure, uids: list[str]) -> float:
 
 
 async def waking(plot: Plot, quick: bool) -> list[Figure]:
-    """Tasks whose wait is over at the same moment, while the worker also has others to carry."""
+    """Measure waits that are over at the same moment, while the worker also runs other tasks."""
     many = 50 if quick else 1_000
     late: list[float] = []
     async with plot.app() as app:
@@ -250,6 +250,7 @@ async def waking(plot: Plot, quick: bool) -> list[Figure]:
 
 
 async def _due(app: Perdure, uid: str) -> float:
-    """The moment it asked to be up again, as its question says: under load it is some time until that is on disk."""
+    """The moment the wait ends, as its question says. Under load the question reaches the disk some time after it was
+    asked."""
     rows = await store_of(app.tasks).rows(PauseRow, "read_pauses", uid=uid)
     return float(rows[0].due_at or 0) / 1000
