@@ -9,9 +9,10 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tools.make_doors import doors, names_of, stub_of, table_of
+from tools.make_doors import absolute, doors, names_of, stub_of, table_of
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
+DOORS = set(doors())
 
 # The engines are doors themselves, opened late. _ground is a row of leaves without a common door.
 # `app.storage` is used without the layers of a model's memory, which the outer door loads.
@@ -144,6 +145,61 @@ def test_no_name_of_a_door_is_also_a_module_of_its_package() -> None:
         given = {entry.rpartition(" ")[2] for entries in homes.values() for entry in entries}
         clashes[str(door)] = given & beside
     assert {door: names for door, names in clashes.items() if names} == {}
+
+
+# An attempt and its scopes name each other: one idea in several files.
+ONE_CIRCLE = {"perdure._durable.attempt.attempt", "perdure._durable.attempt.scopes"}
+
+
+def test_no_modules_name_each_other_in_a_circle_not_even_for_types() -> None:
+    trees = all_modules()
+    circles = circles_of({name: set(imports_of(tree, trees)) - {name} for name, tree in trees.items()})
+    assert [sorted(circle) for circle in circles if not circle >= ONE_CIRCLE] == []
+
+
+def test_a_circle_is_found() -> None:
+    assert circles_of({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}) == [{"b", "c"}]
+
+
+def imports_of(tree: ast.Module, trees: dict[str, ast.Module]) -> Iterator[str]:
+    """The modules whose names this one imports, through doors, also late or for type checkers only."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module in trees:
+            yield from (home_of(node.module, alias.name, trees) for alias in node.names)
+
+
+def home_of(module: str, name: str, trees: dict[str, ast.Module]) -> str:
+    """The module that defines a name which a door gives; a door inside may give it on."""
+    door = SOURCE / module.replace(".", "/") / "__init__.py"
+    if door in DOORS:
+        homes, _ = table_of(trees[module])
+        for home, entries in homes.items():
+            for entry in entries:
+                if entry.rpartition(" ")[2] == name:
+                    return home_of(absolute(module, home), entry.partition(" ")[0], trees)
+    return f"{module}.{name}" if f"{module}.{name}" in trees else module
+
+
+def circles_of(edges: dict[str, set[str]]) -> list[set[str]]:
+    """The groups of modules that reach each other."""
+    reach = {name: reached_from(name, edges) for name in edges}
+    circles: list[set[str]] = []
+    for name in edges:
+        circle = {other for other in reach[name] if name in reach.get(other, ())}
+        if len(circle) > 1 and circle not in circles:
+            circles.append(circle)
+    return circles
+
+
+def reached_from(name: str, edges: dict[str, set[str]]) -> set[str]:
+    found: set[str] = set()
+    waiting = list(edges.get(name, ()))
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found.add(one)
+            waiting += edges.get(one, ())
+    return found
 
 
 def test_the_keeper_stands_apart() -> None:

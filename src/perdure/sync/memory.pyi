@@ -1,4 +1,4 @@
-"""Layers for a model's context: what it must know after a resume, within a budget.
+"""Layers for a model's context: the facts it needs after a resume, within a token budget.
 
 The same as perdure.memory. Written by tools/make_sync.py.
 
