@@ -14,7 +14,7 @@ from perdure._ground.clock import moment
 from perdure.dashboard import shell
 from perdure.dashboard.asset_files import assets
 from perdure.errors import PerdureError
-from perdure.server import Ask, Handler, Route, Server, Session, Streamed, Unread, cookie_of
+from perdure.server import Ask, Desk, Handler, Route, Services, Session, Streamed, Unread, cookie_of
 
 DOCUMENTS = {  # each address of a page, and the page that is loaded first
     "/": "now",
@@ -94,7 +94,7 @@ def _page(
     return Streamed(chunks(), media, status, {**headers, "Content-Length": str(len(content))})
 
 
-async def _boot(server: Server, headers: Mapping[str, str], place: str) -> dict[str, Any]:
+async def _boot(server: Services, headers: Mapping[str, str], place: str) -> dict[str, Any]:
     """What the page needs before it has asked for anything; without a good session, nothing of the store."""
     boot: dict[str, Any] = {
         "version": version("perdure"),
@@ -103,7 +103,8 @@ async def _boot(server: Server, headers: Mapping[str, str], place: str) -> dict[
         "session": None,
     }
     try:
-        session = await server.desk.sessions.check(cookie_of(headers, server.desk.place.port) or "")
+        desk = server.part(Desk)
+        session = await desk.sessions.check(cookie_of(headers, desk.place.port) or "")
         if session is not None:
             boot |= {"session": _who(session), "place": place}
     except PerdureError:

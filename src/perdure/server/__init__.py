@@ -22,7 +22,7 @@ __getattr__ = lazy_door(
             "serve",
         ),
         "desk": ("Desk",),
-        "http": ("Answer", "Ask", "Caller", "Handler", "Scope", "Streamed"),
+        "http": ("Answer", "Ask", "Caller", "Handler", "Scope", "Services", "Streamed"),
         "pipeline": ("Server",),
         "settings": ("Settings", "load_settings"),
         "table": ("Raw", "Route", "Unread", "routes"),

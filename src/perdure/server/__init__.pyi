@@ -20,7 +20,7 @@ from perdure.server.process import (
     serve,
 )
 from perdure.server.desk import Desk
-from perdure.server.http import Answer, Ask, Caller, Handler, Scope, Streamed
+from perdure.server.http import Answer, Ask, Caller, Handler, Scope, Services, Streamed
 from perdure.server.pipeline import Server
 from perdure.server.settings import Settings, load_settings
 from perdure.server.table import Raw, Route, Unread, routes
@@ -50,6 +50,7 @@ __all__ = [
     "Caller",
     "Handler",
     "Scope",
+    "Services",
     "Streamed",
     "Server",
     "Settings",

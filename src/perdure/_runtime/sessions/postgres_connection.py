@@ -105,6 +105,7 @@ class KeptSession(Protocol):
     name: str
     verdict: Verdict
     blocks: dict[str, Any]
+    ledger: str
     is_once: bool
 
     def refresh(self) -> dict[str, Any]: ...

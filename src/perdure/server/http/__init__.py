@@ -43,6 +43,7 @@ __getattr__ = lazy_door(
         "requests": (
             "Answer",
             "Ask",
+            "Services",
             "Caller",
             "Handler",
             "SCOPE_MEANINGS",

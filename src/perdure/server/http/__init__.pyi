@@ -12,7 +12,7 @@ from perdure.server.http.incoming import Incoming
 from perdure.server.http.input_checks import is_accepted, read_body, read_json, read_query
 from perdure.server.http.problems import HttpProblem, body_of, from_exception
 from perdure.server.http.repeats import Answers, answered_before, fingerprint_of, mark_of
-from perdure.server.http.requests import Answer, Ask, Caller, Handler, SCOPE_MEANINGS, Scope, Streamed
+from perdure.server.http.requests import Answer, Ask, Services, Caller, Handler, SCOPE_MEANINGS, Scope, Streamed
 from perdure.server.http.router import Match, Router
 from perdure.server.http.second_try import answer_of_first_try, was_done
 from perdure.server.http.write_turns import WriteTurns
@@ -42,6 +42,7 @@ __all__ = [
     "mark_of",
     "Answer",
     "Ask",
+    "Services",
     "Caller",
     "Handler",
     "SCOPE_MEANINGS",

@@ -17,9 +17,8 @@ from perdure._store import TaskRow
 from perdure._tasks import store_of
 from perdure.errors import InvalidInput, NotAllowed, NotFound
 from perdure.server.access import Rates
-from perdure.server.http import Answer, Ask, HttpProblem, read_json
+from perdure.server.http import Answer, Ask, HttpProblem, Services, read_json
 from perdure.server.nouns.references import no_such
-from perdure.server.pipeline import Server
 from perdure.server.shapes.inbox import Counted
 from perdure.server.table import Nothing, Raw, Route
 
@@ -27,7 +26,7 @@ _LARGEST = 1_000_000  # bytes of an answer
 _REFUSED_AFTER = 0.025  # seconds: longer than looking a token up takes
 _PER_TOKEN, _PER_ADDRESS = 10, 50  # a second
 
-_rates: WeakKeyDictionary[Server, tuple[Rates, Rates]] = WeakKeyDictionary()
+_rates: WeakKeyDictionary[Services, tuple[Rates, Rates]] = WeakKeyDictionary()
 
 
 async def deliver(ask: Ask[Nothing, None]) -> Answer:
