@@ -189,6 +189,18 @@ async def test_what_was_flushed_inside_a_transaction_stays_in_it(stage: Stage) -
     await con.close()
 
 
+async def test_a_transaction_ends_after_a_pipeline(stage: Stage) -> None:
+    """psycopg sends a Flush behind the Sync of a pipeline."""
+    session = await stage.open()
+    con = await session.connect()
+    async with con.pipeline():
+        await con.execute("CREATE TABLE piped (a int)")
+        await con.execute("INSERT INTO piped VALUES (%s)", (1,))
+    await con.execute("INSERT INTO piped VALUES (2)")
+    await con.commit()
+    assert stage.outside("SELECT sum(a) FROM piped") == 3
+
+
 async def test_a_newer_client_fences_the_older(stage: Stage) -> None:
     session = await stage.open()
     older = await session.connect()

@@ -34,7 +34,7 @@ _AT_BOUNDARY = frozenset(b"QSHF")
 _COPY_KINDS = frozenset(b"dcf")
 _IN_COPY = frozenset(b"dcfHSX")
 _ALONE = frozenset(b"QF")
-_OF_BATCH = frozenset(b"PBDECH")
+_OF_BATCH = frozenset(b"PBDEC")
 _LOOKED_AT = frozenset(b"CESAG")
 # Server messages that are only passed on, in any size: rows, COPY data, descriptions.
 _PASSED_ON = frozenset(b"DdTtn123VcHIs")
@@ -282,6 +282,8 @@ class Session:
 
     def _boundary(self, kind: int, message: bytes) -> None:
         """A Query, Sync, Flush or function call ends a batch."""
+        if kind == _FLUSH and not self._is_in_batch:  # psycopg sends one behind the Sync of a pipeline
+            return
         self.batches += 1
         if kind == _QUERY:
             self._asked(sql := message[5:-1])
