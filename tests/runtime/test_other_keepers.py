@@ -17,7 +17,8 @@ from perdure._runtime import Runtime, Shell
 from perdure._runtime.bundles import shells_along, task_bundle
 from perdure._runtime.bundles.task_bundle import bring_in, export
 from perdure._runtime.context.context import forget_contexts
-from perdure._runtime.keeper_client import client
+from perdure._runtime.keeper_client import client, keeper_place
+from perdure._runtime.units.unit_notes import UnitNote
 from perdure.errors import Conflict, EffectUncertain, RequestFailed, UnitEnded
 from tests.runtime.kit import Place, until
 from tests.runtime.test_requests import Target
@@ -249,6 +250,53 @@ async def test_what_another_keeper_had_is_not_called_kept(place: Place, tmp_path
     forget_contexts()
     async with place.runtime() as rt:
         assert {level for level, _ in (await opened(rt)).values()} == {"kept"}
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "pipe"])
+async def test_a_process_that_died_before_it_noted_the_new_one_leaves_no_false_word(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    async def opened(rt: Runtime) -> Any:
+        return await (rt.sqlite("books", tmp_path / "books.db") if kind == "sqlite" else rt.pipe("queue"))
+
+    async with place.runtime() as rt:
+        await opened(rt)
+    move(place)
+    async with place.runtime() as rt:
+        with monkeypatch.context() as dies:
+            dies.setattr(UnitNote, "taken_over", _dies)
+            with pytest.raises(asyncio.CancelledError):
+                await opened(rt)
+    forget_contexts()
+    async with place.runtime() as rt:
+        unit = await opened(rt)
+        assert unit.verdict.level == ("lost" if kind == "sqlite" else "rebuilt")
+        assert "a new one was made in its place" in unit.verdict.reason
+
+
+async def test_a_unit_that_comes_back_to_a_keeper_twice_is_the_older_one_each_time(
+    place: Place, tmp_path: Path
+) -> None:
+    here, there = place.home, tmp_path / "other" / "keeper"
+
+    async def opened(home: Path) -> list[str]:
+        forget_contexts()
+        with pytest.MonkeyPatch.context() as moved:
+            moved.setattr(keeper_place, "home_of", lambda _: home)
+            async with place.runtime() as rt:
+                units: list[Any] = [await rt.pipe("queue"), await rt.sqlite("books", tmp_path / "books.db")]
+                return [" ".join([unit.verdict.level, *unit.verdict.differs]) for unit in units]
+
+    try:
+        await opened(here)
+        assert [told.split()[0] for told in await opened(there)] == ["rebuilt", "lost"]
+        for home in (here, there, here):
+            assert all(told.startswith("kept") and "this is older" in told for told in await opened(home))
+    finally:
+        away = client.find(there)
+        if away is not None:
+            await away.ask("stop", units_too=True)
+            away.close()
 
 
 # ── shells in a bundle ───────────────────────────────────────────────────────────────────────────

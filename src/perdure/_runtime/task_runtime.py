@@ -27,6 +27,7 @@ from perdure._runtime.secrets import resolve as secret_value
 from perdure._runtime.sessions import (
     NEW_SESSION,
     PostgresSession,
+    SessionPlace,
     SqliteSession,
     forget_lone,
     open_postgres,
@@ -272,10 +273,9 @@ class Runtime(Continuity):
             SessionUnavailable: the server refuses us, or stays away.
         """
         check_id(name, "name of a session")
-        place = await Call(lambda: place_of(self._client, self._owner))
+        place = await self._session_place(f"postgres:{name}")
         session = await open_postgres(place, name, secret_value(dsn), hold=hold, rebuild=rebuild)
-        is_new = session.verdict.reason == NEW_SESSION
-        session.verdict = await self._told(f"session postgres:{name}", session.verdict, is_new=is_new)
+        session.verdict = await self._told_of_session(f"postgres:{name}", session.verdict)
         return session
 
     async def sqlite(self, name: str, path: str | Path, *, hold: Duration = "10m") -> SqliteSession:
@@ -287,10 +287,9 @@ class Runtime(Continuity):
         """
         check_id(name, "name of a session")
         refuse_own_store(self._client.home, Path(path))
-        place = await Call(lambda: place_of(self._client, self._owner))
+        place = await self._session_place(f"sqlite:{name}")
         session = await open_sqlite(place, name, path, hold=hold)
-        is_new = session.verdict.reason == NEW_SESSION
-        session.verdict = await self._told(f"session sqlite:{name}", session.verdict, is_new=is_new)
+        session.verdict = await self._told_of_session(f"sqlite:{name}", session.verdict)
         return session
 
     async def release(self, name: str) -> None:
@@ -380,12 +379,12 @@ class Runtime(Continuity):
         if former is None:
             return None
         contents = None
-        if former.contents is not None and recipe.get("is_shell") and rebuild != "never":
-            contents = await contents_as_here(self._store, self._owner.uid, former.contents)
+        if former.value.contents is not None and recipe.get("is_shell") and rebuild != "never":
+            contents = await contents_as_here(self._store, self._owner.uid, former.value.contents)
         if contents is None:
-            return Instead({"host": former.host})
+            return Instead({"host": former.value.host, "note": former.version})
         around = environment.capture(environment.inherited(self.env, self.context.rules), self.context.rules)
-        return await Call(lambda: made_here(contents, around.values, str(self.cwd)))
+        return await Call(lambda: made_here(contents, former.version, around.values, str(self.cwd)))
 
     async def _told(self, unit: str, verdict: Verdict, *, is_new: bool, facts: Mapping[str, Any] = {}) -> Verdict:
         """The verdict on a unit that was opened. A new one in place of one that is out of reach (a restore could not
@@ -394,10 +393,11 @@ class Runtime(Continuity):
         if left := await UnitNote(self._store, self._owner, unit).taken_over(
             self._client.keeper_identity, is_new=is_new
         ):
-            if facts.get("elsewhere") == left and "rebuilt_from" in facts:
+            is_in_its_place = left.is_replaced_by(facts)  # by this attempt, or by one that died then
+            if is_in_its_place and "rebuilt_from" in facts:
                 return verdict  # which says what of its contents came along
-            is_new = is_new or facts.get("elsewhere") == left  # an attempt that died has made it in place of that one
-            there = f"made on {left} by a keeper that is not here"
+            is_new = is_new or is_in_its_place
+            there = f"made on {left.host} by a keeper that is not here"
             if not is_new:
                 return replace(verdict, differs=[*verdict.differs, f"another one was {there} since: this is older"])
             lost.setdefault(unit, f"the former one was {there}")
@@ -409,6 +409,24 @@ class Runtime(Continuity):
         if unit.startswith("session "):
             return Verdict("lost", f"{reason}; how a COMMIT under way has ended is not known", differs=differs)
         return Verdict("rebuilt", reason, differs=differs)
+
+    async def _session_place(self, name: str) -> SessionPlace:
+        """Where the session of this name is, or is made."""
+        place = await Call(lambda: place_of(self._client, self._owner))
+        former = await UnitNote(self._store, self._owner, f"session {name}").former(self._client.keeper_identity)
+        if former is None:
+            return place
+        told = {"host": former.value.host, "note": former.version}
+        return await Call(lambda: place_of(self._client, self._owner, told))
+
+    async def _told_of_session(self, name: str, verdict: Verdict) -> Verdict:
+        is_new = verdict.reason == NEW_SESSION
+        facts: Mapping[str, Any] = {}
+        note = UnitNote(self._store, self._owner, f"session {name}")
+        if not is_new and await note.former(self._client.keeper_identity) is not None:
+            units = (await self._client.ask("units", task_uid=self._owner.uid)).args["units"]
+            facts = next((told["facts"] for told in units if (told["kind"], told["name"]) == ("session", name)), {})
+        return await self._told(f"session {name}", verdict, is_new=is_new, facts=facts)
 
     async def _opened_or_lost(self, cls: type[U], kind: str, name: str, recipe: dict[str, Any]) -> U:
         """The same; one that was there and cannot be made again is lost, and says why."""

@@ -127,7 +127,7 @@ async def _make_shell(recipe: Any, place: Place) -> KeptHere:
     rules = place.context.rules
     around = environment.capture(environment.inherited(place.context.env, rules), rules)
     contents = Contents(**recipe["contents"])
-    instead = await Call(lambda: made_here(contents, around.values, str(place.context.cwd)))
+    instead = await Call(lambda: made_here(contents, recipe["note"], around.values, str(place.context.cwd)))
 
     async def before() -> Instead:
         return instead

@@ -17,7 +17,7 @@ from perdure._runtime.restore.cut import Saved, SavedUnit, from_data, in_order
 from perdure._runtime.restore.report import RestorePlan, UnitLine
 from perdure._runtime.restore.save import CAUSE, PART, place_for
 from perdure._runtime.secrets import Secret, redaction, references_in
-from perdure._runtime.units import Contents, Owner, contents_that_came
+from perdure._runtime.units import Contents, Owner, note_that_came
 from perdure._store import ChildRow, Store
 from perdure._tasks import Task, arrival, carried, store_of, task_by_uid, tasks_of
 from perdure.errors import Incompatible, NotFound, PerdureError, SecretMissing
@@ -182,11 +182,14 @@ async def _with_contents(task: Task, unit: SavedUnit) -> SavedUnit:
     if unit.kind != "kept" or unit.recipe.get("kind") != "shell":
         return unit
     store, owner = store_of(task), Owner(store_of(task).namespace, task.id, task.uid)
-    came = await contents_that_came(store, owner, f"shell {unit.recipe['name']}")
-    contents = await contents_as_here(store, task.uid, came) if came is not None else None
+    came = await note_that_came(store, owner, f"shell {unit.recipe['name']}")
+    if came is None or came.value.contents is None:
+        return unit
+    contents = await contents_as_here(store, task.uid, came.value.contents)
     if contents is None:
         return unit
-    return msgspec.structs.replace(unit, recipe={**unit.recipe, "contents": msgspec.structs.asdict(contents)})
+    more = {"contents": msgspec.structs.asdict(contents), "note": came.version}
+    return msgspec.structs.replace(unit, recipe={**unit.recipe, **more})
 
 
 def _as_here(saved: Saved, paths: Mapping[str, str]) -> Saved:

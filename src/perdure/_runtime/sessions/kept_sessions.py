@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,14 @@ _FOR_TESTS = "PERDURE_TEST_CLOCK"
 _UNWRITTEN = frozenset({"options", "secret", "recipe"})
 
 
-def place_of(client: Client, owner: Owner) -> SessionPlace:
-    """Where a task's sessions live; starts the keeper if there is none. Blocks."""
+def place_of(client: Client, owner: Owner, elsewhere: Mapping[str, Any] = {}) -> SessionPlace:
+    """Where a task's sessions live; starts the keeper if there is none. Blocks. `elsewhere` says which note has the
+    session that is opened as another keeper's: a new one has that on its record."""
     client.ask("units", task_uid=owner.uid).block()
     anchor = places.anchor_of(client.home)
     if anchor is None:
         raise KeeperUnavailable("the keeper does not say where it lives", do="`perdure keep restart` replaces it")
-    launcher = _Launcher(client, owner)
+    launcher = _Launcher(client, owner, elsewhere)
     return SessionPlace(Path(anchor["live"]), launch=launcher, task=f"{owner.namespace}/{owner.uid}")
 
 
@@ -39,8 +41,9 @@ def refuse_own_store(home: Path, path: Path) -> None:
 
 
 class _Launcher:
-    def __init__(self, client: Client, owner: Owner) -> None:
+    def __init__(self, client: Client, owner: Owner, elsewhere: Mapping[str, Any]) -> None:
         self._client, self._owner = client, owner
+        self._told = {"elsewhere": dict(elsewhere)} if elsewhere else {}
 
     def __call__(self, program: str, config: dict[str, Any], folder: Path) -> dict[str, Any]:
         """Start or find the session's process and return its first answer."""
@@ -55,7 +58,7 @@ class _Launcher:
 
     def _have(self, program: str, config: dict[str, Any], recipe: dict[str, Any]) -> tuple[dict[str, Any], bool]:
         body = json.dumps(config).encode()
-        asked: dict[str, Any] = {"kind": "session", "name": f"{program}:{config['label']}"}
+        asked: dict[str, Any] = {"kind": "session", "name": f"{program}:{config['label']}", **self._told}
         reply = self._client.ask("open", body, owner=self._owner.told(), recipe=recipe, **asked).block()
         unit, lost = reply.args["unit"], ""
         if unit["ended"] is not None:

@@ -28,9 +28,9 @@ from perdure._runtime.units.unit_notes import (
     ONCE,
     UnitNote,
     command_of,
-    contents_that_came,
     forget_notes,
     is_note,
+    note_that_came,
     with_contents,
 )
 from perdure._runtime.units.verdicts import MADE_ANEW, ending, restarted, verdict_of
@@ -86,9 +86,9 @@ __all__ = [
     "ONCE",
     "UnitNote",
     "command_of",
-    "contents_that_came",
     "forget_notes",
     "is_note",
+    "note_that_came",
     "with_contents",
     "MADE_ANEW",
     "ending",

@@ -50,9 +50,9 @@ async def contents_of(client: Client, record: Record, host: str) -> Contents | N
     return Contents(host, told["recipe"], told["learnt"])
 
 
-def made_here(contents: Contents, around: Mapping[str, str], folder: str) -> Instead:
-    """What the shell is made of on this machine. Its paths are those of here already; `around` is the environment of
-    here, and `folder` the one to be in if its own is not here."""
+def made_here(contents: Contents, note: int, around: Mapping[str, str], folder: str) -> Instead:
+    """What the shell is made of on this machine; `note` is the version of the note that has its contents. Its paths are
+    those of here already; `around` is the environment of here, and `folder` the one to be in if its own is not here."""
     recipe = dict(contents.recipe)
     state = dict(recipe["state"])
     state["variables"] = [one for one in state["variables"] if one[0] not in _OF_THE_MACHINE]
@@ -67,4 +67,6 @@ def made_here(contents: Contents, around: Mapping[str, str], folder: str) -> Ins
     of_here = {name: value for name, value in around.items() if name in _OF_THE_MACHINE}
     recipe |= {"state": state, "env": {**of_here, **own}, "secret_env": references}
     recipe["cwd"] = next((one for one in (recipe["cwd"], folder) if os.path.isdir(one)), "/")
-    return Instead({"host": contents.host, "learnt": contents.learnt, "missing": missing}, recipe, secrets)
+    return Instead(
+        {"host": contents.host, "note": note, "learnt": contents.learnt, "missing": missing}, recipe, secrets
+    )

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from perdure._runtime.keeper_client import Record
 from perdure._runtime.units.shell_contents import Contents
 from perdure._runtime.units.unit import Owner
 from perdure._store import Store
-from perdure._tasks import Shelf
+from perdure._tasks import Kept, Shelf
 from perdure.errors import Conflict
 
 # Kinds of units that are made once per name, whatever becomes of them.
@@ -44,6 +44,17 @@ class Note(Struct, frozen=True, kw_only=True):
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
     contents: Contents | None = None  # of a shell that a bundle has brought, until it is made here
+
+
+class Left(NamedTuple):
+    """Where a unit was left behind, and which note said so."""
+
+    host: str
+    version: int
+
+    def is_replaced_by(self, facts: Mapping[str, Any]) -> bool:
+        """Whether the unit of this record was made in place of that very one."""
+        return bool(facts.get("elsewhere") == self.host and facts.get("elsewhere_note") == self.version)
 
 
 class MadeElsewhere(Exception):
@@ -86,23 +97,23 @@ class UnitNote:
     def __init__(self, store: Store, owner: Owner, unit: str) -> None:
         self._shelf, self._host, self._key = _shelf(store, owner), store.presence.process.host, unit
 
-    async def taken_over(self, here: str, *, is_new: bool) -> str:
-        """The host where another keeper had it last, or "". From now on the keeper of this identity has it."""
+    async def taken_over(self, here: str, *, is_new: bool) -> Left | None:
+        """Who had it last, if that was another keeper. From now on the keeper of this identity has it."""
         while here:
             kept = await self._shelf.get(self._key)
             if kept is None:
                 if not is_new or await self._shelf.add(self._key, Note(keeper=here, host=self._host)):
-                    return ""
+                    return None
             elif kept.value.keeper == here:
-                return ""
+                return None
             elif await self._shelf.change(kept, Note(keeper=here, host=self._host)):
-                return kept.value.host
-        return ""
+                return Left(kept.value.host, kept.version)
+        return None
 
-    async def former(self, here: str) -> Note | None:
+    async def former(self, here: str) -> Kept[Note] | None:
         """The note of another keeper, as long as none of this identity has taken it over."""
         kept = await self._shelf.get(self._key) if here else None
-        return kept.value if kept is not None and kept.value.keeper != here else None
+        return kept if kept is not None and kept.value.keeper != here else None
 
     async def begin(self, here: str, recipe: Mapping[str, Any]) -> None:
         """Write down that the keeper of this identity is about to make it.
@@ -135,10 +146,10 @@ class UnitNote:
             await self._shelf.change(kept, answered)  # who changed it meanwhile has kept the same answer
 
 
-async def contents_that_came(store: Store, owner: Owner, unit: str) -> Contents | None:
-    """What was in a shell that a bundle has brought and that was not made here yet."""
+async def note_that_came(store: Store, owner: Owner, unit: str) -> Kept[Note] | None:
+    """The note of a shell that a bundle has brought with its contents, and that was not made here yet."""
     kept = await _shelf(store, owner).get(unit)
-    return kept.value.contents if kept is not None else None
+    return kept if kept is not None and kept.value.contents is not None else None
 
 
 def with_contents(store: Store, uid: str, value: bytes, contents: Contents) -> bytes:

@@ -197,7 +197,7 @@ def _of_another_keeper(connection: Connection, call: Call) -> dict[str, Any]:
     told = call.get("elsewhere", dict, {})
     if not told or connection.speaks_for:  # a process started by a unit knows of no other keeper
         return {}
-    facts: dict[str, Any] = {"elsewhere": str(told.get("host", ""))}
+    facts: dict[str, Any] = {"elsewhere": str(told.get("host", "")), "elsewhere_note": told.get("note")}
     if isinstance(told.get("learnt"), dict):
         facts |= {
             "rebuilt_from": told["learnt"],
