@@ -18,6 +18,7 @@ from perdure._runtime.bundles import shells_along, task_bundle
 from perdure._runtime.bundles.task_bundle import bring_in, export
 from perdure._runtime.context.context import forget_contexts
 from perdure._runtime.keeper_client import client, keeper_place
+from perdure._runtime.sessions import lone_statements
 from perdure._runtime.units.unit_notes import UnitNote
 from perdure.errors import Conflict, EffectUncertain, RequestFailed, UnitEnded
 from tests.runtime.kit import Place, until
@@ -297,6 +298,18 @@ async def test_a_unit_that_comes_back_to_a_keeper_twice_is_the_older_one_each_ti
         if away is not None:
             await away.ask("stop", units_too=True)
             away.close()
+
+
+@pytest.mark.parametrize("name", ["books", "sqlite:books"])
+async def test_a_release_forgets_the_statements_of_its_session_alone(place: Place, tmp_path: Path, name: str) -> None:
+    async with place.runtime() as rt:
+        await rt.sqlite("books", tmp_path / "books.db")
+        shelf = lone_statements._shelf(rt._store, "work", rt._uid)
+        sent = lone_statements.Sent(ledger="a", line="a/0", scope="step#1|books", number=1, text="INSERT")
+        for key in ("books\n1", "other\n1"):
+            assert await shelf.add(key, sent)
+        await rt.release(name)
+        assert [kept.key for kept in await shelf.all()] == ["other\n1"]
 
 
 # ── shells in a bundle ───────────────────────────────────────────────────────────────────────────

@@ -294,6 +294,7 @@ class Runtime(Continuity):
 
     async def release(self, name: str) -> None:
         """Let go of a unit: what the keeper holds is ended, and its marks are forgotten; opened again, it is a new one.
+        A shell's keys and a session's statements whose outcome is not known (StatementUnanswered) are forgotten too.
 
         A file is not emptied by that, whatever its mode: it is opened again as it stands.
 
