@@ -123,3 +123,26 @@ async def test_what_is_uncertain_stays_in_the_inbox_when_the_task_goes_on_on_ano
         await (await app.tasks.open("t")).answer(5, by="me")
         assert await app.run("t", rounds, 1) == 5
         assert [one.call for one in await app.effects.list()] == ["charge(2)"]
+
+
+@pytest.mark.req("R67")
+async def test_in_a_replay_the_codes_clock_begins_where_the_new_line_began(quick_url: str) -> None:
+    @step(flush=True)
+    async def note(number: int) -> int:
+        return number
+
+    @durable
+    async def rounds(number: int) -> list[int]:
+        if number == 1:
+            await carry_over(2)
+        loop, found = asyncio.get_running_loop(), list[int]()
+        deadline = loop.time() + 3600
+        while loop.time() < deadline and len(found) < 3:
+            found += (await asyncio.gather(note(len(found)), asyncio.sleep(0.001)))[:1]
+        await pause.input("go on?", bool)
+        return found
+
+    async with Perdure(quick_url) as app:
+        await until_paused(app, "t", rounds, 1)
+        await (await app.tasks.handle("t")).answer(True)
+        assert await app.run("t", rounds, 1) == [0, 1, 2]

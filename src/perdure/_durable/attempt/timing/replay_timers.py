@@ -22,7 +22,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from perdure._durable.attempt.timing.wake_ups import loop_time, plain_call_at
+from perdure._durable.attempt.timing.wake_ups import first_dated, loop_time, plain_call_at
 from perdure._model import Entry, scope_of
 from perdure._replay import WAKING
 
@@ -160,10 +160,11 @@ class Timers:
         scope = scope_of(found.path)
         while self.held and not is_alive(scope):
             scope = scope.rpartition("/")[0]
-        before = self._all[0][1].at if last is None else last.at
+        first = first_dated(self._all) or found
+        before = first.at if last is None else last.at
         if is_alive(scope):
             ends = (e.at for p, e in self._all if p < position and e.kind != "intent" and scope_of(e.path) == scope)
-            before = max(ends, default=self._all[0][1].at - self._all[0][1].took_ms)
+            before = max(ends, default=first.at - first.took_ms)
         return max(0.0, (found.at - before) / 1000)
 
     # ── dates ───────────────────────────────────────────────────────────────────────────────────

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import Context, copy_context
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
@@ -191,7 +191,8 @@ class Alarms:
     def _recorded_time(self) -> float:
         attempt = self._attempt
         last = None if attempt.made_gate is None else attempt.made_gate.timers.last_at()
-        return self._began + (0.0 if last is None else (last - attempt.entries[0][1].at) / 1000)
+        first = first_dated(attempt.entries)
+        return self._began + (0.0 if last is None or first is None else (last - first.at) / 1000)
 
     def jump_to(self, when: float) -> None:
         """Let the code's clock show at least this: a library may check whether its time is really up."""
@@ -260,10 +261,9 @@ class Alarm(asyncio.TimerHandle):
     def keep_back(self) -> None:
         attempt = self._alarms.attempt
         self._kept_at = attempt.gate.timers.last_at()
-        if (
-            self._kept_at is None and attempt.entries[0][1].op == TIMERS
-        ):  # the first thing it does: then the mark was made
-            self._kept_at = attempt.entries[0][1].at
+        first = first_dated(attempt.entries)
+        if self._kept_at is None and first is not None and first.op == TIMERS:
+            self._kept_at = first.at  # the first thing it does: then the mark was made
 
     def arm(self) -> None:
         delay = self.delay
@@ -477,6 +477,11 @@ def _listening(loop: Any) -> _Listening:
 def plain_call_at(loop: Any) -> Callable[..., asyncio.TimerHandle]:
     call_at: Callable[..., asyncio.TimerHandle] = _listening(loop).call_at
     return call_at
+
+
+def first_dated(entries: Sequence[tuple[int, Entry]]) -> Entry | None:
+    """The first entry that says when it was recorded. The one that a `carry_over` or a rollback adds does not."""
+    return next((entry for _, entry in entries if entry.at), None)
 
 
 def loop_time(loop: Any) -> float:
