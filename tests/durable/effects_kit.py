@@ -103,7 +103,7 @@ class Naps:
         monkeypatch.setattr(module, "Nap", counted)
 
     async def waits_on(self, work: asyncio.Future[Any]) -> bool:
-        """Whether it has looked, and waits on; false when the work has ended instead."""
+        """True if it has looked, and waits on; false when the work has ended instead."""
         enough = self._begun + 2  # the first may have begun before the clock was moved
         await wait_until(lambda: work.done() or self._begun >= enough)
         return not work.done()

@@ -98,7 +98,7 @@ def test_perdure_sync_has_every_public_name_of_perdure_and_none_of_them_is_to_be
 
 
 def is_awaited(found: object) -> bool:
-    """Whether a function, or a public method of a class for blocking code, is to be awaited."""
+    """True if a function, or a public method of a class for blocking code, is to be awaited."""
     if inspect.isfunction(found):
         return inspect.iscoroutinefunction(found) or inspect.isasyncgenfunction(found)
     if inspect.isclass(found) and found.__module__.startswith("perdure.sync"):

@@ -97,7 +97,7 @@ async def test_nothing_is_done_twice_unasked_and_nothing_is_missing(
 
 
 def is_from_an_earlier_round(made: Checkpoint) -> bool:
-    """Whether other arguments were given since. The state that the present round began with is not."""
+    """True if other arguments were given since. The state that the present round began with is not."""
     page, first = made.data["page"], round_of.get("job", 0)
     return page < first or (page == first > 0 and made.superseded)
 

@@ -113,7 +113,7 @@ def is_alive(identity: Identity) -> bool:
 
 
 def soon(is_so: Callable[[], Any], seconds: float = 3.0) -> bool:
-    """Whether it comes to be so; for what was sent on its way and needs a moment, like the end of a killed process."""
+    """True if it comes to be so; for what was sent on its way and needs a moment, like the end of a killed process."""
     bell = threading.Event()
     for _ in range(max(1, int(seconds / 0.02))):
         if is_so():
@@ -177,7 +177,7 @@ def sqlite_rows(path: Path, table: str = "rows") -> list[int] | None:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether somebody has a transaction open that writes."""
+    """True if somebody has a transaction open that writes."""
     try:
         with closing(sqlite3.connect(f"file:{path}?mode=rw", uri=True, timeout=0, isolation_level=None)) as database:
             database.execute("BEGIN IMMEDIATE")

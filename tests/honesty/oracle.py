@@ -78,7 +78,7 @@ def judge(case: Case) -> list[Violation]:
 
 
 def is_new(told: Mapping[str, Any]) -> bool:
-    """Whether it was said that there was nothing before."""
+    """True if it was said that there was nothing before."""
     reason = str(told["reason"])
     return told["level"] == "kept" and (reason.startswith("new") or reason == "made now")
 

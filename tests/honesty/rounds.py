@@ -479,7 +479,7 @@ class Round:
 
 
 def _still(is_so: Any, may_end: bool) -> bool:
-    """Whether it is so; what was told as gone has a moment to go."""
+    """True if it is so; what was told as gone has a moment to go."""
     return not soon(lambda: not is_so()) if may_end else bool(is_so())
 
 

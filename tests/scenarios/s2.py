@@ -54,7 +54,7 @@ class Case(NamedTuple):
 
     @property
     def is_done(self) -> bool:
-        """Whether the effect had happened when the process was killed."""
+        """True if the effect had happened when the process was killed."""
         return self.point not in ("before intent", "after intent")
 
     @property

@@ -100,7 +100,7 @@ def in_thread(act: Callable[[], object]) -> threading.Thread:
 
 
 def joined(thread: threading.Thread) -> bool:
-    """Whether the thread came to its end."""
+    """True if the thread came to its end."""
     thread.join(FOREVER)
     return not thread.is_alive()
 

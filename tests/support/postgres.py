@@ -117,7 +117,7 @@ def _parent() -> Path:
 
 
 def _is_open(folder: Path) -> bool:
-    """Whether the server's user can reach it: the same user, unless we are root."""
+    """True if the server's user can reach it: the same user, unless we are root."""
     return os.geteuid() != 0 or all(step.stat().st_mode & 0o001 for step in (folder, *folder.parents))
 
 
@@ -129,7 +129,7 @@ def _claim(place: Path) -> None:
 
 
 def _is_held(place: Path) -> bool:
-    """Whether a holder lives: it keeps this lock until its last breath."""
+    """True if a holder lives: it keeps this lock until its last breath."""
     try:
         with (place / "held").open() as held:
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)

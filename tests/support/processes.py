@@ -334,7 +334,7 @@ def _ended(control: socket.socket, pid: int, seconds: float) -> int | None:
 
 
 def _look_after(control: socket.socket, seconds: float, *fds: int) -> bool:
-    """Whether one of these becomes readable.
+    """True if one of these becomes readable.
 
     Raises:
         EOFError: the test process has died, and the nursery with its children must not outlive it.

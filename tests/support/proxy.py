@@ -53,7 +53,7 @@ class Proxy:
 
     @property
     def holds_back(self) -> bool:
-        """Whether a COMMIT waits to be delivered."""
+        """True if a COMMIT waits to be delivered."""
         return self._held is not None
 
     def deliver(self) -> None:

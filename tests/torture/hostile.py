@@ -207,7 +207,7 @@ class Machine:
             self._begin(name)
 
     def _has_returned(self, name: str, child: Child) -> bool:
-        """Whether a process has said what its program returned before it ended."""
+        """True if a process has said what its program returned before it ended."""
         found = [said for said in child.rest() if said != "working"]
         if found:
             self.returned[name] = found[0]

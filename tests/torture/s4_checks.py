@@ -161,7 +161,7 @@ def _check_counts(size: Size, work: team.Work, chaos: Chaos, lives: list[Life]) 
 
 
 def _was_open(attempt: Attempt, at: float) -> bool:
-    """Whether an attempt had begun and not ended at that moment."""
+    """True if an attempt had begun and not ended at that moment."""
     return attempt.started_at.timestamp() < at and (attempt.ended_at is None or attempt.ended_at.timestamp() > at)
 
 

@@ -88,6 +88,6 @@ def children_of(pid: int) -> set[int]:
 
 
 def is_writing(pid: int) -> bool:
-    """Whether a process holds a lock for writing on some file, as on a SQLite store in the middle of a transaction."""
+    """True if a process holds a lock for writing on some file, as on a SQLite store in the middle of a transaction."""
     locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
     return any("WRITE" in words and str(pid) in words for words in locks)

@@ -122,7 +122,7 @@ async def ask_model(work: Work, number: int, text: str) -> Answer:
 
 
 async def is_found_out(number: int) -> bool:
-    """Whether the file has hung for so long that somebody noticed; killed before that, it hangs once more."""
+    """True if the file has hung for so long that somebody noticed; killed before that, it hangs once more."""
     return any(event.kind == "stalled" for event in await app.tasks.events(task_of(number)))
 
 

@@ -67,7 +67,7 @@ def differences(where: str, node: Function, made: Any) -> Iterator[str]:
 
 
 def gives_awaitable(made: Any, module: Any) -> bool:
-    """Whether it gives an object that may be awaited, and need not be: a draft."""
+    """True if it gives an object that may be awaited, and need not be: a draft."""
     given = getattr(made, "__annotations__", {}).get("return")
     return isinstance(given, str) and hasattr(found_in(module, given), "__await__")
 

@@ -36,7 +36,7 @@ async def break_down(name: str) -> str:
 
 @durable
 async def left_alone() -> bool:
-    """Whether this module is none of what the garbage collector looks through."""
+    """True if this module is none of what the garbage collector looks through."""
     return gc.get_freeze_count() > 1000 and not any(found is app for found in gc.get_objects())
 
 

@@ -122,7 +122,7 @@ def _parse(text: str, here: Path) -> Address:
 
 
 def is_there(path: Path) -> bool:
-    """Whether the file exists.
+    """True if the file exists.
 
     Raises:
         OSError: we are not allowed to look; from Python 3.14 on `path.exists()` says then that there is none.

@@ -65,7 +65,7 @@ def environment(more: Mapping[str, str] | None = None, *, alone: bool = False) -
 
 
 def is_hash(text: str) -> bool:
-    """Whether this is the full name of an object, and so cannot be an option, a path or an expression."""
+    """True if this is the full name of an object, and so cannot be an option, a path or an expression."""
     return _HASH.fullmatch(text) is not None
 
 

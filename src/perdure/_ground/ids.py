@@ -75,7 +75,7 @@ os.register_at_fork(after_in_child=_tails.clear)
 
 
 def is_uid(text: str) -> bool:
-    """Whether it has the form of a `new_uid`."""
+    """True if it has the form of a `new_uid`."""
     return len(text) == _UID_LENGTH and all(character in _ALPHABET for character in text)
 
 
@@ -123,7 +123,7 @@ def this_process() -> Process:
 
 
 def is_proven_dead(other: Process, *, same_machine: bool) -> bool:
-    """Whether that process has certainly ended; False if that cannot be known.
+    """True if that process has certainly ended; False if that cannot be known.
 
     `same_machine` says that the other process can only have run here (a local file is the store), so
     another boot id means that the machine was restarted since.
@@ -137,7 +137,7 @@ def is_proven_dead(other: Process, *, same_machine: bool) -> bool:
 
 
 def is_alive_here(other: Process) -> bool:
-    """Whether exactly that process is alive now, in this pid namespace of this machine."""
+    """True if exactly that process is alive now, in this pid namespace of this machine."""
     if not other.boot_id or other.boot_id != boot_id() or other.pid_ns != pid_ns():
         return False
     return other.start != 0 and _start_of(other.pid) == other.start

@@ -26,7 +26,7 @@ _handler_of: Callable[[int], Any] = getattr(signal, "_signal", signal).getsignal
 
 
 def was_raised_by_a_handler(error: BaseException) -> bool:
-    """Whether this error was raised by a signal handler that interrupted the code here."""
+    """True if this error was raised by a signal handler that interrupted the code here."""
     if threading.current_thread() is not threading.main_thread():
         return False
     handlers = [signal.getsignal(number) for number in signal.valid_signals()]
@@ -91,7 +91,7 @@ class Deferred:
 
 
 def _is_our_work(frame: FrameType | None) -> bool:
-    """Whether perdure's code is running here, or library code that it called."""
+    """True if perdure's code is running here, or library code that it called."""
     while frame is not None:
         file = frame.f_code.co_filename
         if file.startswith(_PERDURE):

@@ -153,13 +153,13 @@ def _frame(traceback: TracebackType) -> _Frame:
 
 
 def is_ours(file: str) -> bool:
-    """Whether a file belongs to perdure."""
+    """True if a file belongs to perdure."""
     return file.startswith(_PERDURE)
 
 
 @functools.lru_cache(maxsize=256)
 def is_own(file: str) -> bool:
-    """Whether a file is the user's own: not perdure's, not Python's, not an installed library's."""
+    """True if a file is the user's own: not perdure's, not Python's, not an installed library's."""
     if file.startswith((_PERDURE, "<frozen")) or f"{os.sep}site-packages{os.sep}" in file:
         return False
     return not file.startswith(_installed())

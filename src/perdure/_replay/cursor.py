@@ -92,7 +92,7 @@ class Track(msgspec.Struct, eq=False):
 
     @property
     def is_used(self) -> bool:
-        """Whether the scope has made any call."""
+        """True if the scope has made any call."""
         return bool(self._counts)
 
     def ask(self, name: str, digest: bytes, in_body: bool = False) -> Answer:
@@ -156,7 +156,7 @@ class Track(msgspec.Struct, eq=False):
         return number
 
     def is_fresh(self, name: str) -> bool:
-        """Whether the next call of this name has not ended yet, as far as the journal shows."""
+        """True if the next call of this name has not ended yet, as far as the journal shows."""
         path = f"{self._prefix}{name}#{self._counts.get(name, 0) + 1}"
         return path not in self._unasked and path not in self._loose and path not in self._cursor.cuts
 

@@ -184,7 +184,7 @@ def _told(value: object, fields: Iterator[tuple[str, Any, Any]]) -> Iterator[tup
 
 
 def is_same(one: object, other: object) -> bool:
-    """Whether two values are equal and of one type; values that cannot be compared are not."""
+    """True if two values are equal and of one type; values that cannot be compared are not."""
     try:
         return type(one) is type(other) and bool(one == other)
     except Exception:

@@ -145,7 +145,7 @@ class Bell:
 
     @property
     def is_heard(self) -> bool:
-        """Whether rings of other processes reach us, as far as can be known."""
+        """True if rings of other processes reach us, as far as can be known."""
         return self._listener.is_open
 
     # ── those who wait ──────────────────────────────────────────────────────────────────────────

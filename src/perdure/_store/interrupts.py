@@ -19,7 +19,7 @@ start_apart = _thread.start_new_thread
 
 
 def is_interruptible() -> bool:
-    """Whether signal handlers are called in this thread."""
+    """True if signal handlers are called in this thread."""
     return threading.current_thread() is threading.main_thread()
 
 

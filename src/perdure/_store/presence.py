@@ -137,7 +137,7 @@ class Presence:
                 wait = soon
 
     def _may_rest(self, bell: threading.Event) -> bool:
-        """Whether there has been no lease to keep for a whole lease time."""
+        """True if there has been no lease to keep for a whole lease time."""
         with self._mutex:
             idle = self._held <= 0 and self._clock.boottime() - self._idle_since >= self.lease.total_seconds()
             if idle and self._bell is bell:

@@ -81,7 +81,7 @@ class Listener:
 
     @property
     def is_open(self) -> bool:
-        """Whether other processes are heard now; true if there cannot be any."""
+        """True if other processes are heard now; true if there cannot be any."""
         return self._line is None or (self._thread is not None and self._line.is_open)
 
     def join(self) -> None:

@@ -78,7 +78,7 @@ def share(address: Address) -> Shared:
 
 
 def _let_go(shared: Shared) -> bool:
-    """Whether the caller was the last user, and has to close it."""
+    """True if the caller was the last user, and has to close it."""
     with _mutex:
         shared.users -= 1
         if shared.users <= 0:

@@ -116,7 +116,7 @@ class TaskCore(StoreOwner):
         return self._store.event(self.uid, kind, data, self._agent, once.mark if once is not None else "")
 
     async def _has_done(self, once: Once | None) -> bool:
-        """Whether this request was fulfilled before, here or in another process."""
+        """True if this request was fulfilled before, here or in another process."""
         return once is not None and await once.was_done(self._store, self.id, self.uid) is not None
 
     def _take_after(self, row: TaskRow) -> None:
@@ -193,5 +193,5 @@ def event_of(task: TaskCore, kind: str, data: object) -> dict[str, Any]:
 
 
 def has_checkpoints(task: TaskCore) -> bool:
-    """Whether the task has checkpoints after the first one, as far as this handle knows."""
+    """True if the task has checkpoints after the first one, as far as this handle knows."""
     return task._has_checkpoints

@@ -43,7 +43,7 @@ async def blockers(store: Store, id: str) -> Sequence[str]:
 
 
 async def has_to_wait(store: Store, id: str, depends_on: Sequence[str]) -> bool:
-    """Whether a new task has to wait for one of these.
+    """True if a new task has to wait for one of these.
 
     Raises:
         DependencyCycle: it would wait for itself, in a circle of tasks.

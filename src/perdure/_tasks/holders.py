@@ -202,7 +202,7 @@ async def end_held_by_error(task: Task, error: Uncaught) -> bool:
 
 
 def is_holder(worker: str) -> bool:
-    """Whether this worker is a process known only over a network."""
+    """True if this worker is a process known only over a network."""
     return worker.startswith(PREFIX)
 
 

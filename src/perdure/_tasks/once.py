@@ -58,5 +58,5 @@ def once_of(key: str | None, verb: str, *asked: object) -> Once | None:
 
 
 async def has_signed(store: Store, mark: str, owner: str) -> bool:
-    """Whether a request with this mark (`Author.mark`) has changed the task with this uid, or a value of this owner."""
+    """True if a request with this mark (`Author.mark`) has changed the task with this uid, or a value of this owner."""
     return bool(await store.query("find_signed", uid=owner, text=f'"mark":"{mark}"'))

@@ -14,7 +14,7 @@ from perdure.errors import InvalidInput
 
 @lru_cache(maxsize=1024)
 def is_storable(name: str) -> bool:
-    """Whether the text is valid; functions' names are checked again and again."""
+    """True if the text is valid; functions' names are checked again and again."""
     return name.isascii() and "\0" not in name
 
 

@@ -23,7 +23,7 @@ async def parts_of(store: Store, uid: str) -> list[TaskRow]:
 
 
 async def is_part(store: Store, row: TaskRow) -> bool:
-    """Whether the task is a hidden part of one that still exists."""
+    """True if the task is a hidden part of one that still exists."""
     if not row.hidden:
         return False
     calls = await store.rows(CallRow, "get_call", uid=row.uid)

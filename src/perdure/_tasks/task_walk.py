@@ -23,22 +23,22 @@ async def every_task(store: Store, namespace: str | None) -> AsyncIterator[TaskR
 
 
 async def has_functions(store: Store) -> bool:
-    """Whether the store has tables for durable functions; one with an older schema has none."""
+    """True if the store has tables for durable functions; one with an older schema has none."""
     return await _has_had(store, "0002_functions")
 
 
 async def has_shelf(store: Store) -> bool:
-    """Whether the store has a table for named values."""
+    """True if the store has a table for named values."""
     return await _has_had(store, "0003_shelf")
 
 
 async def has_memory(store: Store) -> bool:
-    """Whether the store has a table for the values of memory layers."""
+    """True if the store has a table for the values of memory layers."""
     return await _has_had(store, "0005_memory")
 
 
 async def has_webhooks(store: Store) -> bool:
-    """Whether the store has tables for webhooks."""
+    """True if the store has tables for webhooks."""
     return await _has_had(store, "0016_webhooks")
 
 

@@ -154,7 +154,7 @@ class RemoteTasks(Tasks):
                     return
 
     async def _has_ended(self, id: str | Task, number: int) -> bool:
-        """Whether the task has ended, and nothing has happened to it after this event."""
+        """True if the task has ended, and nothing has happened to it after this event."""
         status = (await self._transport.get(address_of(id))).value["status"]
         return status in FINISHED and not await self.events(id, after=number, limit=1)
 

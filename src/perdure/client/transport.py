@@ -183,7 +183,7 @@ class _Unanswered(Exception):
 
 
 def _is_good(reply: Reply) -> bool:
-    """Whether this can be a perdure server's answer that all went well: JSON, or nothing at all."""
+    """True if this can be a perdure server's answer that all went well: JSON, or nothing at all."""
     is_json = not reply.content or "json" in str(reply.headers.get("content-type", ""))
     return 200 <= reply.status < 300 and is_json and (reply.value is not None or reply.content in (b"", b"null"))
 

@@ -74,7 +74,7 @@ def list_processes(pid: int, uid: str, anchor: int) -> list[tuple[int, list[str]
 
 
 def is_same_program(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether two keepers, as `keeper_argv` starts them, are the same: `python` and `python3` in one place are."""
+    """True if two keepers, as `keeper_argv` starts them, are the same: `python` and `python3` in one place are."""
     return len(one) == len(other) and _identity(one) == _identity(other)
 
 

@@ -158,7 +158,7 @@ class Keeper:
                 self._exited(ended)
 
     def _is_ours(self, unit: Unit) -> bool:
-        """Whether the recorded process is there, or has ended and the anchor knows how."""
+        """True if the recorded process is there, or has ended and the anchor knows how."""
         if unit.pid and (unit.start or not start_of(os.getpid())) and start_of(unit.pid) == unit.start:
             return True
         return any((one.pid, one.start) == (unit.pid, unit.start) for one in self.anchored.exits())

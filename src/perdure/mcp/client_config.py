@@ -87,7 +87,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _is_text(config: Any) -> bool:
-    """Whether every text in it can be written as UTF-8; half a surrogate pair has to stay an escape."""
+    """True if every text in it can be written as UTF-8; half a surrogate pair has to stay an escape."""
     try:
         json.dumps(config, ensure_ascii=False).encode()
     except UnicodeEncodeError:

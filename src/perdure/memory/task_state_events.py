@@ -274,7 +274,7 @@ def plain_values(values: Any) -> dict[str, Any]:
 
 
 def is_deeper(value: Any, most: int) -> bool:
-    """Whether mappings and lists are nested deeper than this; checked without recursion."""
+    """True if mappings and lists are nested deeper than this; checked without recursion."""
     level = [value]
     for _ in range(most):
         inner = [one.values() if isinstance(one, Mapping) else one for one in level if isinstance(one, _CONTAINERS)]

@@ -104,7 +104,7 @@ class Route(Struct, frozen=True, kw_only=True):
 
     @property
     def takes_a_key(self) -> bool:
-        """Whether an Idempotency-Key counts: what it names belongs to one caller, so there has to be one."""
+        """True if an Idempotency-Key counts: what it names belongs to one caller, so there has to be one."""
         return self.writes and self.who in ("anyone", "session", "scoped")
 
 

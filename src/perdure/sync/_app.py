@@ -280,7 +280,7 @@ class Handle(Generic[R]):
         return waited(self._inner.result(timeout))
 
     def is_done(self) -> bool:
-        """Whether the task has ended, however it did. Inside a durable function the answer is recorded."""
+        """True if the task has ended, however it did. Inside a durable function the answer is recorded."""
         from perdure._durable import waited
 
         return waited(self._inner.is_done())

@@ -54,7 +54,7 @@ class Activity:
 
     @property
     def has_tasks(self) -> bool:
-        """Whether a task of the function runs besides its own.
+        """True if a task of the function runs besides its own.
 
         asyncio reports the end of a task one turn later than `done()` does. A task that is done counts no more.
         """
@@ -62,14 +62,14 @@ class Activity:
 
     @property
     def has_effects(self) -> bool:
-        """Whether an effect is between its intent and its outcome."""
+        """True if an effect is between its intent and its outcome."""
         return self.effects is not None and bool(self.effects.walks)
 
     @property
     def has_calls(self) -> bool:
-        """Whether a step is running, or a result has not reached the code yet."""
+        """True if a step is running, or a result has not reached the code yet."""
         return bool(self.bodies or self.inline)
 
     def has_scope(self, path: str) -> bool:
-        """Whether the scope of this path has begun and has not ended."""
+        """True if the scope of this path has begun and has not ended."""
         return not path or any(scope.path == path for _, scope in self.alive.values())

@@ -175,7 +175,7 @@ class Attempt:
             self.loop.call_soon_threadsafe(act)
 
     def is_elsewhere(self) -> bool:
-        """Whether the caller runs in another thread than the attempt's loop: the thread of a plain function."""
+        """True if the caller runs in another thread than the attempt's loop: the thread of a plain function."""
         return threading.get_ident() != self._thread
 
     def check(self) -> None:
@@ -194,19 +194,19 @@ class Attempt:
 
     @property
     def is_replaying(self) -> bool:
-        """Whether some recorded result has not reached the code yet."""
+        """True if some recorded result has not reached the code yet."""
         gate = self.made_gate
         return (gate is not None and gate.is_before_frontier()) or self.cursor.next_unasked() is not None
 
     @property
     def is_before_frontier(self) -> bool:
-        """Whether some recorded result has not been handed out yet."""
+        """True if some recorded result has not been handed out yet."""
         gate = self.made_gate
         return gate is not None and gate.is_before_frontier()
 
     @property
     def is_ending(self) -> bool:
-        """Whether the attempt itself is being ended. If so, a cancellation does not come from the code."""
+        """True if the attempt itself is being ended. If so, a cancellation does not come from the code."""
         driver = self.driver
         return (
             self.unwinding.has_begun
@@ -216,7 +216,7 @@ class Attempt:
         )
 
     def has_returned(self) -> bool:
-        """Whether the function has returned, and only the tasks it left behind are being ended."""
+        """True if the function has returned, and only the tasks it left behind are being ended."""
         body = self.body
         is_whole = self.is_over and not self.unwinding.has_begun and self.fence.closed is None
         return is_whole and body is not None and body.done() and not body.cancelled() and body.exception() is None

@@ -40,7 +40,7 @@ class Owner(Protocol):
     """The owner of a result."""
 
     def is_ours(self, context: Context) -> bool:
-        """Whether the code in this context belongs to the durable function itself."""
+        """True if the code in this context belongs to the durable function itself."""
         ...
 
     def may_call(self, context: Context) -> bool:
@@ -48,7 +48,7 @@ class Owner(Protocol):
         ...
 
     def is_alive(self, scope: str) -> bool:
-        """Whether the scope of this path has begun, and has not ended."""
+        """True if the scope of this path has begun, and has not ended."""
         ...
 
 
@@ -57,7 +57,7 @@ class Waking(Protocol):
 
     @property
     def has_kept_back(self) -> bool:
-        """Whether some results wait until everything recorded has been handed out."""
+        """True if some results wait until everything recorded has been handed out."""
         ...
 
     def arm_all(self) -> None: ...
@@ -69,7 +69,7 @@ class Waking(Protocol):
     def sleeps_until(self, may_call: Callable[[Context], bool]) -> float | None: ...
 
     def has_armed(self, may_call: Callable[[Context], bool]) -> bool:
-        """Whether a timer is set at the loop by code that can still make a call."""
+        """True if a timer is set at the loop by code that can still make a call."""
         ...
 
 
@@ -221,7 +221,7 @@ class Gate:
     # ── rest ────────────────────────────────────────────────────────────────────────────────────
 
     def is_at_rest(self) -> bool:
-        """Whether none of the durable function's own code is about to run."""
+        """True if none of the durable function's own code is about to run."""
         ready = self._ready
         if not ready:
             return True
@@ -277,12 +277,12 @@ class Gate:
             self._hand_out()
 
     def is_before_frontier(self) -> bool:
-        """Whether some recorded result has not been handed out."""
+        """True if some recorded result has not been handed out."""
         self._forget_handed()
         return bool(self._expected) and self._expected[0] <= self.last_recorded
 
     def has_only_cancelled_calls(self) -> bool:
-        """Whether all that is left of the record is calls that the code has already cancelled again."""
+        """True if all that is left of the record is calls that the code has already cancelled again."""
         left = [found for found in self._expected if found <= self.last_recorded]
         return all(found in self._waiting and self.timers.is_cut(found) for found in left) and not self.timers.has_dated
 
@@ -293,7 +293,7 @@ class Gate:
             self._live.pop(expected.popleft(), None)
 
     def _was_left_out(self, position: int, is_at_rest: bool) -> bool:
-        """Whether the code does not set this timer this time: its scope has already made a later call."""
+        """True if the code does not set this timer this time: its scope has already made a later call."""
         path = self.timers.path_at(position)
         if path not in self.unset:
             return False
@@ -306,7 +306,7 @@ class Gate:
         return True
 
     def _is_all_unset(self) -> bool:
-        """Whether the code already makes new calls and no recorded call is left, only timers."""
+        """True if the code already makes new calls and no recorded call is left, only timers."""
         if not self._has_new:
             return False
         left = (found for found in self._expected if found <= self.last_recorded)

@@ -112,11 +112,11 @@ class Pipeline:
 
     @property
     def is_near(self) -> bool:
-        """Whether a body may start without a look at how far the disk is `behind`."""
+        """True if a body may start without a look at how far the disk is `behind`."""
         return perf_counter() <= self.near_until and self._fence.position <= self.near_up_to
 
     def was_suspended(self) -> bool:
-        """Whether so much time has passed since the last look that the lease may have been taken."""
+        """True if so much time has passed since the last look that the lease may have been taken."""
         store, before = self._store, self._looked_at
         now = self._looked_at = store.clock.boottime()
         return now - before > store.presence.lease.total_seconds() / 3

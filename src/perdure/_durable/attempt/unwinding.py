@@ -33,7 +33,7 @@ LEAVING = (*EXITS, GeneratorExit, asyncio.CancelledError, Paused)
 
 
 def is_leaving(raised: BaseException) -> bool:
-    """Whether the exception ends more than the call that raised it: the process, the attempt, a discarded coroutine."""
+    """True if the exception ends more than the call that raised it: the process, the attempt, a discarded coroutine."""
     return _is_any_of(raised, LEAVING)
 
 
@@ -113,7 +113,7 @@ class Unwinding:
 
     @property
     def is_replayed_at_once(self) -> bool:
-        """Whether the attempt was unwound only to be replayed, with no other reason to stop."""
+        """True if the attempt was unwound only to be replayed, with no other reason to stop."""
         return self.is_restarting and not self.stopping and not self.draining
 
     @property

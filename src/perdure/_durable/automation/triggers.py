@@ -348,7 +348,7 @@ def file_shape(path: str) -> str | None:
 
 
 def can_act(trigger: Trigger) -> bool:
-    """Whether this process can carry out the trigger: it has the function's code, or needs none."""
+    """True if this process can carry out the trigger: it has the function's code, or needs none."""
     return bool(trigger.signal) or function_for(trigger.function, trigger.version, trigger.module) is not None
 
 

@@ -82,7 +82,7 @@ def rollback_request(store: Store, uid: str, signals: Sequence[SignalRow], line:
 
 
 def is_live(task: Task) -> bool:
-    """Whether an attempt of this process works on the task."""
+    """True if an attempt of this process works on the task."""
     return _attempt_of(store_of(task), task.uid) is not None
 
 
@@ -103,7 +103,7 @@ async def why_drained(attempt: Attempt) -> str:
 
 
 def has_cancel_request(signals: Sequence[SignalRow]) -> bool:
-    """Whether a cancel request is among a task's signals."""
+    """True if a cancel request is among a task's signals."""
     return any(one.name == CANCEL for one in signals)
 
 
@@ -126,7 +126,7 @@ def halt_here(store: Store, task_id: str | None) -> None:
 
 
 async def is_halted(store: Store, task_id: str) -> bool:
-    """Whether the kill switch is on for a task, as seen in the last 0.25 s."""
+    """True if the kill switch is on for a task, as seen in the last 0.25 s."""
     watch = watch_of(store, asyncio.get_running_loop())
     switches = watch.seen()
     while switches is None:
@@ -135,7 +135,7 @@ async def is_halted(store: Store, task_id: str) -> bool:
 
 
 def includes_task(switches: frozenset[str], task_id: str) -> bool:
-    """Whether one of the switches applies to this task or to all tasks."""
+    """True if one of the switches applies to this task or to all tasks."""
     return bool(switches) and ("" in switches or task_id in switches)
 
 

@@ -57,7 +57,7 @@ class MarkedConnection(Protocol):
         ...
 
     def is_inside(self) -> bool:
-        """Whether the transaction is certainly still open; the function may have ended it."""
+        """True if the transaction is certainly still open; the function may have ended it."""
         ...
 
     async def finish(self, marker: CommitMarker, result: bytes) -> bool:

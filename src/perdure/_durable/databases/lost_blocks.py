@@ -83,7 +83,7 @@ class BlocksOnRecord:
         return self._commits.get(block)
 
     def is_used(self, block: Block) -> bool:
-        """Whether anything was recorded in it."""
+        """True if anything was recorded in it."""
         return block in self._used
 
     def unfinished(self, unit: str) -> Block | None:

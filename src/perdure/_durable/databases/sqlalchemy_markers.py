@@ -121,7 +121,7 @@ class Sqlalchemy:
 
 
 def _is_inside(driver: Any) -> bool:
-    """Whether the driver's connection, which has just written a row, is inside a transaction."""
+    """True if the driver's connection, which has just written a row, is inside a transaction."""
     if hasattr(driver, "is_in_transaction"):  # asyncpg
         return bool(driver.is_in_transaction())
     if hasattr(driver, "in_transaction"):  # sqlite3, aiosqlite

@@ -152,7 +152,7 @@ class _Work:
         await side.commit()
 
     async def _is_refused(self, side: MarkedConnection) -> bool:
-        """Whether a COMMIT that failed was refused and so has definitely not happened: the database still answers and
+        """True if a COMMIT that failed was refused and so has definitely not happened: the database still answers and
         has no marker."""
         try:
             await side.roll_back()
@@ -179,7 +179,7 @@ class _Work:
 
 
 def _is_sent_again(walk: Walk) -> bool:
-    """Whether an earlier try may have committed."""
+    """True if an earlier try may have committed."""
     return walk.again not in ("", "not done")
 
 

@@ -27,7 +27,7 @@ def module_of(function: Callable[..., Any]) -> str:
 
 
 def is_same_module(a: str, b: str) -> bool:
-    """Whether two names can be one module's: a script does not know its own package."""
+    """True if two names can be one module's: a script does not know its own package."""
     return a == b or a.endswith(f".{b}") or b.endswith(f".{a}")
 
 
@@ -50,7 +50,7 @@ def _written(function: Any) -> Any:
 
 
 def _is_cell(function: Callable[..., Any]) -> bool:
-    """Whether it is a cell of a notebook: an edited cell is another file by name, and none of them is on disk."""
+    """True if it is a cell of a notebook: an edited cell is another file by name, and none of them is on disk."""
     return function.__module__ == "__main__" and not os.path.exists(function.__code__.co_filename)
 
 

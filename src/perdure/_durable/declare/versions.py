@@ -101,7 +101,7 @@ def function_for(name: str, version: int, module: str | None = None) -> DurableF
 
 
 def patched(name: str) -> bool:
-    """Whether this task takes the new way: yes, unless it had gone the old way before this was first asked.
+    """True if this task takes the new way: yes, unless it had gone the old way before this was first asked.
 
     Decided once for a task and recorded; without a task it is the new way.
     """

@@ -167,7 +167,7 @@ class EffectCall(Call):
         return MayHaveHappened(self.name, key, found.why if isinstance(found, EffectUncertain) else str(found))
 
     def is_definite(self, error: BaseException, *, is_sent_again: bool = False) -> bool:
-        """Whether this exception proves that the effect was not done. If the call was sent before, and may have
+        """True if this exception proves that the effect was not done. If the call was sent before, and may have
         happened then, `failed_on` speaks for this sending alone."""
         return isinstance(error, DidNotHappen if is_sent_again else self.failed_on)
 
@@ -193,7 +193,7 @@ class EffectCall(Call):
 
 
 def is_own_coroutine(function: Callable[..., Any], value: Any) -> bool:
-    """Whether a plain function has only made the coroutine of the async def it wraps, which has not begun."""
+    """True if a plain function has only made the coroutine of the async def it wraps, which has not begun."""
     return inspect.iscoroutine(value) and value.cr_code is getattr(inspect.unwrap(function), "__code__", None)
 
 

@@ -161,7 +161,7 @@ class Walk(EffectInProgress, eq=False):
         # At the end of an attempt it leaves its intent, which the next one settles.
 
     def _was_cancelled(self) -> bool:
-        """Whether the code cancelled the call, and not something that its body awaited."""
+        """True if the code cancelled the call, and not something that its body awaited."""
         return self._times_cancelled() > self._before
 
     def _times_cancelled(self) -> int:

@@ -93,7 +93,7 @@ class Account(Struct):
 
     @property
     def is_inherited(self) -> bool:
-        """Whether the source of this fork did the effect: undoing it is up to the source."""
+        """True if the source of this fork did the effect: undoing it is up to the source."""
         return "from" in (self.intent.note or {})
 
     @property

@@ -204,7 +204,7 @@ _UNSURE = frozenset(
 
 
 def is_at_work(uid: str) -> bool:
-    """Whether this process is in the middle of an effect of this task."""
+    """True if this process is in the middle of an effect of this task."""
     return any(walk.attempt.uid == uid for walk in all_under_way())
 
 
@@ -256,7 +256,7 @@ async def _still_unsure(attempt: Attempt, epoch: int) -> AttemptRow | None:
 
 
 def _may_still_run(attempt: AttemptRow) -> bool:
-    """Whether the process of an attempt, unless it is dead, may still be running an effect."""
+    """True if the process of an attempt, unless it is dead, may still be running an effect."""
     is_taken_over = attempt.ended.startswith(TAKEN_OVER) and not attempt.ended.endswith(STOPPED)
     return attempt.ended in _UNSURE or is_taken_over
 

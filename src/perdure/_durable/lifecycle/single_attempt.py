@@ -215,7 +215,7 @@ def _completing(task: Task, attempt: Attempt, sealed: bytes) -> Write:
 
 
 async def _is_paused(task: Task, hold: Hold, attempt: Attempt) -> bool:
-    """Whether the completion was refused because a caller has paused the task meanwhile. Everything done is recorded;
+    """True if the completion was refused because a caller has paused the task meanwhile. Everything done is recorded;
     the next attempt only has to complete the task."""
     try:
         await explain_refusal(task, "complete", hold)

@@ -109,7 +109,7 @@ class Handle(Generic[R]):
         return await task_by_uid(self._tasks, self._uid)
 
     async def is_done(self) -> bool:
-        """Whether the task has ended in any way. Inside a durable function the answer is recorded."""
+        """True if the task has ended in any way. Inside a durable function the answer is recorded."""
         scope = current.get()
         if scope is None or scope.is_body:
             return await self._is_over()

@@ -41,7 +41,7 @@ _active: ContextVar[MemoryCall | None] = ContextVar("perdure_memory_call", defau
 
 
 def is_on_record() -> bool:
-    """Whether the running layers get all their answers from the journal, because the call has ended before."""
+    """True if the running layers get all their answers from the journal, because the call has ended before."""
     call = _active.get()
     return call is not None and call.is_whole
 
@@ -57,7 +57,7 @@ class _InSteps:
         self._loaded: set[str] = set()
 
     def is_behind(self, layer: str) -> bool:
-        """Whether steps of an earlier attempt may have changed the layer's values; True at most once per layer."""
+        """True if steps of an earlier attempt may have changed the layer's values; True at most once per layer."""
         if not self._are_some or layer in self._loaded:
             return False
         self._loaded.add(layer)
@@ -107,7 +107,7 @@ class _Written:
 
 
 def _is_older(scope: Scope) -> bool:
-    """Whether this journal was written before memory calls were recorded: its task continues without recording them.
+    """True if this journal was written before memory calls were recorded: its task continues without recording them.
 
     In such a journal a memory call would be the first on record while recorded results are still waiting.
     """
@@ -276,7 +276,7 @@ class LayerRecord:
         self._opened_in: str | None = None  # the step in which the layer was loaded first; '' for none
 
     def has_to_load(self, *, is_loaded: bool) -> bool:
-        """Whether the layer must load its values before this call uses it; True at most once per call.
+        """True if the layer must load its values before this call uses it; True at most once per call.
 
         Raises:
             InvalidInput: it was loaded outside the step that uses it now. A replay does not run the step, so the layer
@@ -384,7 +384,7 @@ class LayerRecord:
 
 
 def own_store(committer: object) -> bool:
-    """Whether the running durable function has its journal in the store of this committer."""
+    """True if the running durable function has its journal in the store of this committer."""
     scope = current.get()
     return scope is not None and scope.attempt.store.committer is committer
 
@@ -398,6 +398,6 @@ def _given(found: Answer, as_type: Any) -> Any:
 
 
 def has_answers(layer: str) -> bool:
-    """Whether the layer got any answers in the call that is being replayed."""
+    """True if the layer got any answers in the call that is being replayed."""
     call = _active.get()
     return call is not None and not call.tape(layer).is_empty

@@ -97,7 +97,7 @@ class Tape:
         return None
 
     def is_marked(self, what: str, is_so: Callable[[], bool]) -> bool:
-        """Whether `what` was true when the call was recorded; if that was not recorded, whether it is true now. True
+        """True if `what` was true when the call was recorded; if that was not recorded, whether it is true now. True
         once."""
         if self.has_looked:
             return False

@@ -90,7 +90,7 @@ async def _ask(
 
 
 async def _came_early(attempt: Attempt, path: str) -> bool:
-    """Whether a signal was already there when its question was opened."""
+    """True if a signal was already there when its question was opened."""
     for row in await attempt.store.rows(PauseRow, "read_pauses", uid=attempt.uid):
         if row.path == path and row.answer is not None:
             attempt.answers[path] = attempt.store.unseal(attempt.uid, "answer", row.answer)

@@ -203,7 +203,7 @@ class _Follower:
         return StreamPart(text=text, offset=max(after, kept.length), is_complete=is_complete, marker=marker)
 
     async def _is_orphan(self, uid: str) -> bool:
-        """Whether the attempt that wrote it has stopped working."""
+        """True if the attempt that wrote it has stopped working."""
         (holder,) = await self.store.rows(HolderRow, "read_holder", uid=uid)
         return holder.worker is None or holder.epoch != self._epoch
 

@@ -9,7 +9,7 @@ from perdure.errors import InvalidInput
 
 
 def is_async(function: Any) -> bool:
-    """Whether calling it returns an awaitable: an `async def`, or an object whose `__call__` is one."""
+    """True if calling it returns an awaitable: an `async def`, or an object whose `__call__` is one."""
     if inspect.isroutine(function) or not callable(function):
         return inspect.iscoroutinefunction(function)
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)

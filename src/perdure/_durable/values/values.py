@@ -190,7 +190,7 @@ class Signature:
 
     @property
     def takes_more(self) -> bool:
-        """Whether it takes arguments without a name, like *args and **kwargs."""
+        """True if it takes arguments without a name, like *args and **kwargs."""
         return any(p.kind in _REST for p in self._signature.parameters.values())
 
     @property

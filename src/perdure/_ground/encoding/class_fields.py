@@ -151,7 +151,7 @@ def fields_of(value: Any) -> dict[str, Any] | None:
 
 
 def is_wholly_set(model: Any) -> bool:
-    """Whether every field of a pydantic model was given; `exclude_unset` needs the difference, so it is kept."""
+    """True if every field of a pydantic model was given; `exclude_unset` needs the difference, so it is kept."""
     return bool(model.model_fields_set >= type(model).model_fields.keys())
 
 

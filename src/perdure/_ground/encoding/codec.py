@@ -123,7 +123,7 @@ def decode(data: bytes, as_type: object = Any) -> Any:
 
 
 def is_plain(data: bytes) -> bool:
-    """Whether the value was stored in plain form: with an annotation, that it fits it."""
+    """True if the value was stored in plain form: with an annotation, that it fits it."""
     return data[:1] != TAGGED
 
 

@@ -59,7 +59,7 @@ _ISATAP = (0x00005EFE, 0x02005EFE)  # the upper half of an interface id
 
 
 def is_allowed(address: str | Address, *, is_private_allowed: bool = False) -> bool:
-    """Whether a request may go to this address."""
+    """True if a request may go to this address."""
     return why_refused(address, is_private_allowed=is_private_allowed) is None
 
 
@@ -111,7 +111,7 @@ def carried(address: IPv6Address) -> list[IPv4Address]:
 
 
 def is_own(address: str) -> bool:
-    """Whether this machine has the address. The kernel reaches its own addresses from that same address."""
+    """True if this machine has the address. The kernel reaches its own addresses from that same address."""
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect((address, 9))  # sends nothing

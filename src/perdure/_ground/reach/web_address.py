@@ -46,7 +46,7 @@ class WebAddress(Struct, frozen=True):
 
     @property
     def is_literal(self) -> bool:
-        """Whether the host is an IP address rather than a name."""
+        """True if the host is an IP address rather than a name."""
         return ":" in self.host or self.host.rpartition(".")[2].isdigit()
 
     @property

@@ -51,7 +51,7 @@ def sign(secrets: Sequence[str], id: str, timestamp: int, body: bytes) -> dict[s
 
 
 def is_signed(secrets: Sequence[str], headers: Mapping[str, str], body: bytes, now: float) -> bool:
-    """Whether a message was signed with one of these secrets, recently enough. Header names are in lower case."""
+    """True if a message was signed with one of these secrets, recently enough. Header names are in lower case."""
     id, timestamp = headers.get("webhook-id", ""), headers.get("webhook-timestamp", "")
     given = headers.get("webhook-signature", "")
     if not id or not re.fullmatch(r"[0-9]{1,12}", timestamp) or abs(now - int(timestamp)) > TOLERANCE:

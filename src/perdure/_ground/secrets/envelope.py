@@ -85,7 +85,7 @@ def sealer_of(kind: str) -> Callable[[bytes, str, KeyRing], bytes]:
 
 
 def is_whole(data: bytes, place: int = 0) -> bool:
-    """Whether a record's checksum fits its bytes and its place; older records do not include theirs."""
+    """True if a record's checksum fits its bytes and its place; older records do not include theirs."""
     return crc32(data, place) == _CRC_OF_WHOLE or (place != 0 and crc32(data) == _CRC_OF_WHOLE)
 
 
@@ -121,7 +121,7 @@ def unseal(data: bytes, *, kind: str, bound_to: str, ring: KeyRing, limit: int =
 
 
 def may_hold(data: bytes, text: bytes) -> bool:
-    """Whether a record's payload can contain these bytes. False is only possible for one that is neither packed nor
+    """True if a record's payload can contain these bytes. False is only possible for one that is neither packed nor
     sealed."""
     return type(data) is not bytes or len(data) < _FIXED or data[1] != 0 or text in data
 

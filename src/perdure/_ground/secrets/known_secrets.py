@@ -68,7 +68,7 @@ def hide_known(text: str) -> str:
 
 
 def is_known(value: str) -> bool:
-    """Whether exactly this value is known to be secret."""
+    """True if exactly this value is known to be secret."""
     return value in _known
 
 

@@ -74,22 +74,22 @@ _PLACEHOLDERS = ("//", "secret:", HIDDEN, "$", "%", "<", "{")
 
 
 def is_telling(name: str) -> bool:
-    """Whether a name says that its value is secret: of a variable, a header, an option, a field."""
+    """True if a name says that its value is secret: of a variable, a header, an option, a field."""
     return _TELLING_NAME.search(name.replace("-", "_")) is not None
 
 
 def looks_secret(value: str) -> bool:
-    """Whether a value has the form of a secret: a maker's token, a password behind its name, or long noise."""
+    """True if a value has the form of a secret: a maker's token, a password behind its name, or long noise."""
     return bool(_FORMS.search(value) or IN_ADDRESS.search(value) or _ASSIGNED.search(value) or _is_noise(value))
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Whether a named value must not be written down."""
+    """True if a named value must not be written down."""
     return bool(value) and (is_telling(name) or looks_secret(value))
 
 
 def holds_a_token(text: str) -> bool:
-    """Whether a part of a text has the form of a maker's token or of a private key."""
+    """True if a part of a text has the form of a maker's token or of a private key."""
     return _FORMS.search(text) is not None
 
 

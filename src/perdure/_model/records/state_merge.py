@@ -33,7 +33,7 @@ def merge(read: object, now: object, given: object, *, keep: Keep = "none") -> A
 
 
 def is_same(left: Any, right: Any) -> bool:
-    """Whether two stored values are equal in value and in type: 1 is not True, and NaN is NaN."""
+    """True if two stored values are equal in value and in type: 1 is not True, and NaN is NaN."""
     if left is right:
         return True
     if type(left) is not type(right):

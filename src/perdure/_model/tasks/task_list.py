@@ -98,7 +98,7 @@ class TaskFilter(Struct, frozen=True, kw_only=True):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it matches every task that is neither archived nor hidden."""
+        """True if it matches every task that is neither archived nor hidden."""
         return self == TaskFilter()
 
 

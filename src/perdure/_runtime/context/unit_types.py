@@ -45,12 +45,12 @@ class Place:
 
     @property
     def can_seal(self) -> bool:
-        """Whether captured data is sealed by a key, so that it may hold a secret."""
+        """True if captured data is sealed by a key, so that it may hold a secret."""
         return self.ring.current is not None
 
     @property
     def has_moved(self) -> bool:
-        """Whether this is another machine than the one it was saved on."""
+        """True if this is another machine than the one it was saved on."""
         return bool(self.from_host) and self.from_host != self.host
 
     def given(self, name: str) -> Mapping[str, Any]:
@@ -77,7 +77,7 @@ class UnitType:
         return Verdict("rebuilt", f"made anew from what was saved of the {self.kind}")
 
     def waits(self, recipe: Json, place: Place) -> bool:
-        """Whether only the task's own code can bring it back: it has a function for it that is not given here yet."""
+        """True if only the task's own code can bring it back: it has a function for it that is not given here yet."""
         return False
 
     async def restore(self, recipe: Json, place: Place) -> Any:

@@ -65,7 +65,7 @@ async def status(store: Store) -> Keeping | None:
 
 
 def has_home(store: Store) -> bool:
-    """Whether there ever was a keeper for this store."""
+    """True if there ever was a keeper for this store."""
     return places.home_of(store.address).is_dir()
 
 
@@ -90,7 +90,7 @@ async def units(store: Store) -> list[Record]:
 
 
 def has_orphans(store: Store) -> bool:
-    """Whether processes of units live on whose keeper and anchor have died."""
+    """True if processes of units live on whose keeper and anchor have died."""
     return any(map(_is_orphan, places.home_of(store.address).glob("units/*/unit.json")))
 
 
@@ -191,7 +191,7 @@ def _lingers() -> bool:
 
 
 def can_scope() -> bool:
-    """Whether a keeper started now would get its own systemd scope."""
+    """True if a keeper started now would get its own systemd scope."""
     return os.path.isdir("/run/systemd/system") and shutil.which("systemd-run") is not None
 
 

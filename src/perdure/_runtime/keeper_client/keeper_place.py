@@ -130,7 +130,7 @@ def living_anchor(home: Path) -> dict[str, Any] | None:
 
 
 def has_live(home: Path) -> bool:
-    """Whether there is a folder in memory for this home: a keeper that lives has one, and makes it again if need be."""
+    """True if there is a folder in memory for this home: a keeper that lives has one, and makes it again if need be."""
     return any(_live_of(base, home).is_dir() for base in _live_bases())
 
 

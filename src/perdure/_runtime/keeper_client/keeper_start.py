@@ -42,7 +42,7 @@ def start(home: Path) -> None:
 
 
 def is_anchored(home: Path) -> bool:
-    """Whether an anchor lives there: it holds a lock while it lives. If the folder was removed, the anchor is looked
+    """True if an anchor lives there: it holds a lock while it lives. If the folder was removed, the anchor is looked
     for among the processes; it makes the folder again when a client connects."""
     try:
         with open(home / "anchor.lock", "r+", encoding="utf-8") as lock:

@@ -213,7 +213,7 @@ def _hindrance(recipe: Any, place: Place) -> str:
 
 
 def _is_there(path: str, place: Place) -> bool:
-    """Whether it lies in a folder that a workspace puts back first."""
+    """True if it lies in a folder that a workspace puts back first."""
     return any(path == root or path.startswith(f"{root}/") for root in place.coming)
 
 

@@ -84,7 +84,7 @@ class DirectoryType(UnitType):
 
 
 def _is_there(cwd: str, place: Place) -> bool:
-    """Whether the folder is there, or a workspace that will be put back holds it."""
+    """True if the folder is there, or a workspace that will be put back holds it."""
     return os.path.isdir(cwd) or any(os.path.commonpath([cwd, root]) == root for root in place.coming)
 
 

@@ -57,7 +57,7 @@ class Rules(NamedTuple):
         return bool(value) and (redaction.is_telling(name) or redaction.looks_secret(value))
 
     def is_inherited(self, name: str, value: str) -> bool:
-        """Whether units get this variable of the agent's own environment without being passed it."""
+        """True if units get this variable of the agent's own environment without being passed it."""
         if any(fnmatchcase(name, pattern) for pattern in self.inherit):
             return True
         return any(fnmatchcase(name, pattern) for pattern in INHERITED) and not self.is_secret(name, value)

@@ -33,17 +33,17 @@ __all__ = [
 
 
 def holds_a_token(data: bytes) -> bool:
-    """Whether something in these bytes has the form of a maker's token or of a private key."""
+    """True if something in these bytes has the form of a maker's token or of a private key."""
     return secret_forms.holds_a_token(data.decode("latin-1"))
 
 
 def is_telling(name: str) -> bool:
-    """Whether a name says that its value is secret."""
+    """True if a name says that its value is secret."""
     return secret_forms.is_telling(name)
 
 
 def looks_secret(value: str) -> bool:
-    """Whether a value is known to be secret, or has the form of one."""
+    """True if a value is known to be secret, or has the form of one."""
     return is_known(value) or secret_forms.looks_secret(value)
 
 

@@ -41,7 +41,7 @@ class Breakable(Protocol):
     def is_once(self) -> bool: ...
 
     async def is_broken_by(self, error: Exception) -> bool:
-        """Whether this error says that the session's process or its server has gone, and not a newer client come."""
+        """True if this error says that the session's process or its server has gone, and not a newer client come."""
         ...
 
 

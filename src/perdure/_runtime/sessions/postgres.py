@@ -129,7 +129,7 @@ class PostgresSession:
         await Call(self._find)
 
     async def is_broken_by(self, error: Exception) -> bool:
-        """Whether it is that the session's process or its server has gone, and not that a newer client has come."""
+        """True if it is that the session's process or its server has gone, and not that a newer client has come."""
         import psycopg
 
         return isinstance(error, psycopg.OperationalError | SessionLost) and await Call(self._is_gone)

@@ -380,7 +380,7 @@ class SqliteSession:
         self.verdict = _verdict({**state, "lost": state["lost"] or lost}, is_new)
 
     def _has_holder_ended(self) -> bool:
-        """Whether the process that this one was attached to has gone, or its file; else a newer client has come."""
+        """True if the process that this one was attached to has gone, or its file; else a newer client has come."""
         state = ask(self._folder, {"ask": "state"})
         return state is None or bool(state["gone"]) or state["holder"] != self._holder
 

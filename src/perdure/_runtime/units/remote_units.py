@@ -287,7 +287,7 @@ class UnitAccess:
 
     @property
     def is_made_anew(self) -> bool:
-        """Whether a restore makes it anew once it is gone, if it was saved."""
+        """True if a restore makes it anew once it is gone, if it was saved."""
         return self.kind in MADE_ANEW
 
     @property

@@ -35,7 +35,7 @@ def whole_length(data: bytes) -> int:
 
 
 def _is_open(code: bytes) -> bool:
-    """Whether more of the code that begins here is to come."""
+    """True if more of the code that begins here is to come."""
     if code[1:2] in _OPENERS:
         return not _LONG_CODES.match(code)
     return len(code) < 2 or (code[1:2] < b"0" and len(code) < 3)

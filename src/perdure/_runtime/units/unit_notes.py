@@ -159,7 +159,7 @@ def with_contents(store: Store, uid: str, value: bytes, contents: Contents) -> b
 
 
 def is_note(kind: str) -> bool:
-    """Whether values of this kind are notes of units."""
+    """True if values of this kind are notes of units."""
     return kind == _KIND
 
 

@@ -34,7 +34,7 @@ def unshield(path: bytes) -> bytes:
 
 
 def is_inside(path: bytes) -> bool:
-    """Whether a path stays in the folder it is put into."""
+    """True if a path stays in the folder it is put into."""
     parts = path.split(b"/")
     return bool(path) and b"\0" not in path and not any(part in (b"", b".", b"..") for part in parts)
 

@@ -276,7 +276,7 @@ def _take_back_in(parent: int, name: bytes, step: Step, place: _Place) -> None:
 
 
 def _was_written(now_ns: int, put_ns: int) -> bool:
-    """Whether a file has another time than it was put there with; where times are whole seconds, about the same is."""
+    """True if a file has another time than it was put there with; where times are whole seconds, about the same is."""
     is_coarse = now_ns % 1_000_000_000 == 0
     return abs(now_ns - put_ns) > _COARSE_NS if is_coarse else now_ns != put_ns
 

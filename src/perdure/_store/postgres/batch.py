@@ -150,7 +150,7 @@ class Locks(NamedTuple):
 
     @property
     def is_one_task(self) -> bool:
-        """Whether they are the row of one task, and its lease."""
+        """True if they are the row of one task, and its lease."""
         return len(self.tasks) == 1 and self.leases == self.tasks and not self.workers
 
 
@@ -231,7 +231,7 @@ def _apart(verb: str, writes: list[Write]) -> list[list[Write]]:
 
 
 def is_only_entries(writes: Sequence[Write]) -> bool:
-    """Whether the batch only writes entries, each in a place of its own, so that their answers are known beforehand."""
+    """True if the batch only writes entries, each in a place of its own, so that their answers are known beforehand."""
     if set(map(verb_of, writes)) != {"append_entry"}:
         return False
     return len(set(map(place_of_entry, map(params_of, writes)))) == len(writes)

@@ -126,7 +126,7 @@ def _groups(starts: Sequence[Params]) -> list[dict[str, object]]:
 
 
 def is_noted(write: Write) -> bool:
-    """Whether it can be sent together with its COMMIT, as the only write of a batch."""
+    """True if it can be sent together with its COMMIT, as the only write of a batch."""
     return _noting_verb(write.verb) is not None
 
 

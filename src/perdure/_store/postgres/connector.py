@@ -203,6 +203,6 @@ def timeline_of(connection: psycopg.Connection[Any]) -> int | None:
 
 
 def is_direct(connection: psycopg.Connection[Any]) -> bool:
-    """Whether the process that answers is the one that greeted us, so that no pooler is in between."""
+    """True if the process that answers is the one that greeted us, so that no pooler is in between."""
     row = connection.execute("SELECT pg_backend_pid()").fetchone()
     return row is not None and row[0] == connection.info.backend_pid

@@ -133,7 +133,7 @@ class PostgresEngine:
             return reader.rows(*reader.run([(statement, params)])) if self._finds_tables(reader) else []
 
     def _finds_tables(self, reader: Wire) -> bool:
-        """Whether the store was ever written to; if so, it has its present form from here on."""
+        """True if the store was ever written to; if so, it has its present form from here on."""
         if not self._is_ready:
             if not form.is_there(reader.connection):
                 return False
@@ -217,7 +217,7 @@ class PostgresEngine:
         return []
 
     def has_checksums(self) -> bool:
-        """Whether the server finds flipped bits in its pages; True while there is no store."""
+        """True if the server finds flipped bits in its pages; True while there is no store."""
         rows = self._ask("has_checksums", {})
         return not rows or bool(rows[0][0])
 
@@ -310,6 +310,6 @@ def _kept(act: Callable[[Reading], T], look: _Look) -> Callable[[], T]:
 
 
 def _is_a_handlers(error: Exception) -> bool:
-    """Whether the error is not PostgreSQL's, psycopg's or a value's: a signal handler raised it while we read."""
+    """True if the error is not PostgreSQL's, psycopg's or a value's: a signal handler raised it while we read."""
     ours = (psycopg.Error, PerdureError, Again, Lost, ValueError, TypeError, LookupError, ArithmeticError, struct.error)
     return is_interruptible() and not isinstance(error, ours)

@@ -31,7 +31,7 @@ _NOT_HERE = {"call_bool_check_hook", "RevalidateCachedQuery"}
 
 
 def is_lost(error: Exception, connection: psycopg.Connection[Any] | None) -> bool:
-    """Whether the connection is gone, so that only a new one can tell the outcome."""
+    """True if the connection is gone, so that only a new one can tell the outcome."""
     if not isinstance(error, psycopg.Error):
         return False
     state = error.sqlstate or ""
@@ -47,7 +47,7 @@ def is_without_schema(error: BaseException | None) -> bool:
 
 
 def _is_race(error: Exception) -> bool:
-    """Whether write_memory met a key that another session added at the same moment."""
+    """True if write_memory met a key that another session added at the same moment."""
     return isinstance(error, psycopg.errors.NotNullViolation) and error.diag.table_name == "memory"
 
 

@@ -44,7 +44,7 @@ Head = tuple[int, bytes]  # how many events a task has, and the newest one's has
 
 
 def are_all(writes: Sequence[Write]) -> bool:
-    """Whether all writes are of these verbs."""
+    """True if all writes are of these verbs."""
     return _ANSWERS.keys() >= set(map(verb_of, writes))
 
 
@@ -53,7 +53,7 @@ def are_few_entries(writes: Sequence[Write]) -> bool:
 
 
 def have_claims(writes: Sequence[Write]) -> bool:
-    """Whether they have to be planned inside their transaction."""
+    """True if they have to be planned inside their transaction."""
     return CLAIM in map(verb_of, writes)
 
 

@@ -247,7 +247,7 @@ class SqliteEngine:
             return spoiled_text.read_rows(reader, statement, params)
 
     def _is_of_a_record(self, error: apsw.IOError) -> bool:
-        """Whether a page is refused for the sake of a record that can say itself that it is damaged. From then on this
+        """True if a page is refused for the sake of a record that can say itself that it is damaged. From then on this
         process reads pages whatever their checksums."""
         if not page_damage.is_of_a_page(error):
             return False
@@ -429,7 +429,7 @@ class SqliteEngine:
         return ([] if found == ["ok"] else found) + texts + page_damage.in_words(self.path)
 
     def has_checksums(self) -> bool:
-        """Whether a flipped bit in a page of the file is noticed."""
+        """True if a flipped bit in a page of the file is noticed."""
         return not is_there(self.path) or page_checksums.has_checksums(self.path)
 
     def old_readers(self) -> list[OldReader]:

@@ -69,7 +69,7 @@ def renew(path: Path) -> list[str]:
 
 
 def has_checksums(path: Path) -> bool:
-    """Whether the file has room for them; False for one that is not there, or is empty."""
+    """True if the file has room for them; False for one that is not there, or is empty."""
     try:
         with path.open("rb") as file:
             header = file.read(_PLACE + 1)

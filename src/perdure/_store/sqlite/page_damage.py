@@ -66,7 +66,7 @@ def in_words(path: Path) -> list[str]:
 
 
 def has_other_damage(path: Path) -> bool:
-    """Whether some page is wrong and none of its records says that it is the one."""
+    """True if some page is wrong and none of its records says that it is the one."""
     try:
         return _has_other_damage(path)
     except (apsw.Error, UnicodeDecodeError):  # its schema cannot be read
@@ -108,7 +108,7 @@ def _bad_pages(connection: apsw.Connection, path: Path) -> Iterator[int]:
 
 
 def _has_our_schema(connection: apsw.Connection) -> bool:
-    """Whether the first page, which also counts changes and copies, says of the tables what our migrations do."""
+    """True if the first page, which also counts changes and copies, says of the tables what our migrations do."""
     applied = {str(name) for (name,) in connection.execute("SELECT name FROM migrations")}
     with closing(apsw.Connection(":memory:")) as fresh:
         fresh.execute(MIGRATIONS_TABLE)

@@ -342,7 +342,7 @@ async def all_carried(store: Store, uid: str, part: str, *, cause: str) -> Async
 
 
 async def has_carried(task: TaskCore, cause: str) -> bool:
-    """Whether there is a valid checkpoint with this cause."""
+    """True if there is a valid checkpoint with this cause."""
     return bool(await _made_by(task, cause))
 
 

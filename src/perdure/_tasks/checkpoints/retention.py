@@ -99,7 +99,7 @@ def _cornerstones(rows: Sequence[FrameRow], state_seq: int) -> set[int]:
 
 
 def _is_good(row: FrameRow) -> bool:
-    """Whether a resume can begin there: not set aside, and on the task's current line."""
+    """True if a resume can begin there: not set aside, and on the task's current line."""
     return bool(row.valid) and not row.superseded
 
 

@@ -51,5 +51,5 @@ def read_pause_id(text: object) -> PauseId | None:
 
 
 def is_pause_id(text: object) -> bool:
-    """Whether this is a pause id; the pause itself need not exist."""
+    """True if this is a pause id; the pause itself need not exist."""
     return read_pause_id(text) is not None

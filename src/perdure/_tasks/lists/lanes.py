@@ -97,7 +97,7 @@ def with_prefix(wanted: Wanted) -> Mapping[str, Any]:
 
 
 def is_storable(text: str) -> bool:
-    """Whether a store can hold the text at all."""
+    """True if a store can hold the text at all."""
     if "\0" in text:
         return False
     try:

@@ -142,7 +142,7 @@ def choose(engine: Reading, wanted: Wanted, below: str) -> Sequence[Lane]:
 
 
 def is_short(engine: Reading, wanted: Wanted, lanes: Sequence[Lane], below: str) -> bool:
-    """Whether few tasks have to be looked at in these lanes."""
+    """True if few tasks have to be looked at in these lanes."""
     return not any(_end(engine, lane, _params(wanted, lane, SHORT, 0, below=below)) for lane in lanes)
 
 

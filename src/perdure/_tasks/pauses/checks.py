@@ -64,12 +64,12 @@ def file(path: str | os.PathLike[str]) -> Described:
 
 
 def may_run_anywhere(description: Mapping[str, Json]) -> bool:
-    """Whether this process may run the check although it knows it only from the store."""
+    """True if this process may run the check although it knows it only from the store."""
     return "command" not in description or may_run_commands()
 
 
 def may_run_commands() -> bool:
-    """Whether this process runs commands of stored pauses."""
+    """True if this process runs commands of stored pauses."""
     return os.environ.get(ALLOWED) == "1"
 
 

@@ -103,7 +103,7 @@ async def _wake(store: Store, due: DueQuestion, question: dict[str, Any], asked:
 
 
 async def _is_still_due(store: Store, due: DueQuestion) -> bool:
-    """Whether the question is still due: its code may have looked, and put the next look on record."""
+    """True if the question is still due: its code may have looked, and put the next look on record."""
     pauses = await store.rows(PauseRow, "read_pauses", uid=due.uid)
     return any((one.path, one.due_at, one.answer) == (due.path, due.due_at, None) for one in pauses)
 

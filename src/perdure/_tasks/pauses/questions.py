@@ -78,7 +78,7 @@ class Question(Struct, frozen=True, kw_only=True):
 
     @property
     def is_left(self) -> bool:
-        """Whether the question was asked on a line the task has left. Then it is about an effect, and no code waits for
+        """True if the question was asked on a line the task has left. Then it is about an effect, and no code waits for
         it."""
         return self.path.startswith(_LEFT)
 

@@ -237,7 +237,7 @@ def _walk(store: Store, row: TaskRow, head: Head | None) -> tuple[ChainCheck, by
 
 
 def _has_more(store: Store, row: TaskRow) -> bool:
-    """Whether there are events beyond the head that will never be in the row."""
+    """True if there are events beyond the head that will never be in the row."""
     if not store.engine.query("read_events", {"uid": row.uid, "after": row.event_count, "limit": 1}):
         return False
     now = store.engine.query("get_task_by_uid", {"uid": row.uid})
@@ -267,7 +267,7 @@ def _check_tombstone(tombstone: Tombstone, head: Head | None, audit: Audit) -> N
 
 
 async def _came_to_rest(store: Store, head: Head, audit: Audit) -> bool:
-    """Whether the task was deleted while we were reading."""
+    """True if the task was deleted while we were reading."""
     found = next((t for t in await _tombstones(store) if t.uid == head.uid), None)
     if found is not None:
         _check_tombstone(found, head, audit)

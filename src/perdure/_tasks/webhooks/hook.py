@@ -93,7 +93,7 @@ class Facts(Struct, frozen=True):
 
 
 def wants(record: HookRecord, name: str, reason: str | None, facts: Facts) -> bool:
-    """Whether this webhook wants an event of this name. `reason` is that of a pause."""
+    """True if this webhook wants an event of this name. `reason` is that of a pause."""
     if EVERY not in record.events and name not in record.events:
         return False
     if name == "task.paused" and record.reasons and reason not in record.reasons:

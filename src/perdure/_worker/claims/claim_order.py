@@ -126,7 +126,7 @@ class ClaimOrder:
 
     @property
     def has_resting(self) -> bool:
-        """Whether a task was left to other workers for a while."""
+        """True if a task was left to other workers for a while."""
         return bool(self._resting)
 
     def stop(self) -> None:

@@ -91,7 +91,7 @@ def explain(error: BaseException, args: Sequence[str] = ()) -> Failure:
 
 
 def wants_json(args: Sequence[str]) -> bool:
-    """Whether --json is given, even if the arguments cannot be parsed."""
+    """True if --json is given, even if the arguments cannot be parsed."""
     words = list(args)
     return "--json" in (words[: words.index("--")] if "--" in words else words)
 

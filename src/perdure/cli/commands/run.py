@@ -28,7 +28,7 @@ class _Run(Verb):
         return super().parse_args(ctx, args)
 
     def _is_all_ours(self, ctx: click.Context, before: list[str]) -> bool:
-        """Whether the words before `--` are an id and our options; else that `--` belongs to the command."""
+        """True if the words before `--` are an id and our options; else that `--` belongs to the command."""
         parser = self.make_parser(ctx)
         parser.allow_interspersed_args = True
         try:

@@ -31,15 +31,15 @@ class Transcript:
 
     @property
     def has_begun(self) -> bool:
-        """Whether the prompt is in it."""
+        """True if the prompt is in it."""
         return any(entry.get("type") == "user" for entry in self._entries)
 
     def asks_by_itself(self, call_id: str) -> bool:
-        """Whether the CLI makes this deferred call when the session is resumed, without a prompt."""
+        """True if the CLI makes this deferred call when the session is resumed, without a prompt."""
         return call_id in self._deferred and call_id not in self.results
 
     def has_told(self, call_id: str, is_error: bool) -> bool:
-        """Whether the model has seen how a call ended. The CLI closes a call that was cut off with an error."""
+        """True if the model has seen how a call ended. The CLI closes a call that was cut off with an error."""
         told = self.results.get(call_id)
         return told is not None and told == is_error
 

@@ -109,7 +109,7 @@ class PerdureSaver(BaseCheckpointSaver[str]):
         return _config(keys.thread, ns, checkpoint["id"])
 
     def _may_extend(self, keys: ThreadKeys, ns: str, versions: Mapping[str, Any]) -> bool:
-        """Whether one of the channels may be a list that this process has not seen."""
+        """True if one of the channels may be a list that this process has not seen."""
         return any(self._cache.get((keys.task_id, ns, channel)) is None for channel in versions)
 
     async def _versions_of(self, keys: ThreadKeys, ns: str, checkpoint_id: str | None) -> Mapping[str, Any]:

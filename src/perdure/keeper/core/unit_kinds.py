@@ -298,7 +298,7 @@ class Held:
         return {}
 
     def is_known(self, call: Call) -> bool:
-        """Whether this was asked before, so that asking again writes nothing and only returns the result."""
+        """True if this was asked before, so that asking again writes nothing and only returns the result."""
         return False
 
     def mend(self) -> None:

@@ -82,7 +82,7 @@ class Newer(ValueError):
 
 
 def is_uid(name: object) -> bool:
-    """Whether this can be the uid of a unit, and so the name of its folder."""
+    """True if this can be the uid of a unit, and so the name of its folder."""
     return isinstance(name, str) and _UID.fullmatch(name) is not None
 
 

@@ -154,7 +154,7 @@ class Shell(Terminal):
                         self._marked(mark)
 
     def _is_own(self, mark: Mark) -> bool:
-        """Whether the shell itself has made this mark; otherwise it is plain output."""
+        """True if the shell itself has made this mark; otherwise it is plain output."""
         if self._line is None:
             return mark.number == self.unit.facts.get("nonce")
         return self._line.was_said(mark.said)
@@ -307,7 +307,7 @@ class Shell(Terminal):
         return self._result(ended, self.commands.known[id])
 
     async def _has_come_to_begin(self, command: Command) -> bool:
-        """Whether an earlier command has begun: it may have been typed, and be on its way."""
+        """True if an earlier command has begun: it may have been typed, and be on its way."""
         is_patient = self._inputs.has_any(f"{OWN}{command.id}-")
         while not self._has_begun(command.id):
             await self._wait_for_prompt()

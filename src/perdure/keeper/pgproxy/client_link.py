@@ -120,5 +120,5 @@ class Visitor:
 
 
 def is_ours(link: socket.socket) -> bool:
-    """Whether the other end is a process of this user, or of root."""
+    """True if the other end is a process of this user, or of root."""
     return peer_of(link)[1] in (os.geteuid(), 0)

@@ -385,7 +385,7 @@ class Proxy:
 
     @property
     def is_orphan(self) -> bool:
-        """Whether an open transaction has no client."""
+        """True if an open transaction has no client."""
         session = self.session
         return self.client is None and session.status != b"I" and session.is_quiet and session.gone is None
 

@@ -9,7 +9,7 @@ _LONGEST_LINE, _TRIES = 1000, 20
 
 
 def is_below(pid: int, ancestor: int) -> bool:
-    """Whether a process is known to descend from another, over any number of generations."""
+    """True if a process is known to descend from another, over any number of generations."""
     return descends(pid, ancestor) is True
 
 

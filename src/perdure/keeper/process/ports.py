@@ -29,7 +29,7 @@ def ports_of(pids: Iterable[int]) -> list[int]:
 
 
 def is_taken(port: int) -> bool:
-    """Whether a program listens on it."""
+    """True if a program listens on it."""
     return port in listening().values()
 
 

@@ -23,7 +23,7 @@ _MOST_PIDS = 1 << 31
 
 
 def is_same(pid: int, start: int) -> bool:
-    """Whether the process with this pid and start still runs. A pid from a damaged record matches no process: -1
+    """True if the process with this pid and start still runs. A pid from a damaged record matches no process: -1
     would mean every process of the user, and 0 our own group."""
     if not (type(pid) is type(start) is int and 1 < pid < _MOST_PIDS):
         return False
@@ -61,7 +61,7 @@ def _stat(pid: int) -> list[str]:
 
 
 def catches(pid: int, number: int) -> bool:
-    """Whether it has a handler for this signal."""
+    """True if it has a handler for this signal."""
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
             masks = [line.split()[1] for line in file if line.startswith(b"SigCgt:")]
@@ -123,7 +123,7 @@ def command_of(pid: int) -> list[str]:
 
 
 def is_in_inner_namespace(pid: int) -> bool:
-    """Whether it is in a process namespace inside ours: then it has a number there too."""
+    """True if it is in a process namespace inside ours: then it has a number there too."""
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
             return any(line.startswith(b"NSpid:") and len(line.split()) > 2 for line in file)

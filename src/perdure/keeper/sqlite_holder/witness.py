@@ -255,7 +255,7 @@ class Witness:
 
     @property
     def is_another_file(self) -> bool:
-        """Whether the previous holder had another file at this path."""
+        """True if the previous holder had another file at this path."""
         return bool(self.left) and self.left.get("file") != list(self._file or ())
 
     def _read(self) -> dict[str, Any]:

@@ -159,7 +159,7 @@ def read_network(text: str) -> Network:
 
 
 def is_in(address: str, networks: Sequence[Network]) -> bool:
-    """Whether an address belongs to one of these networks."""
+    """True if an address belongs to one of these networks."""
     try:
         found = ip_address(address)
     except ValueError:

@@ -141,7 +141,7 @@ class ApiKeys:
         return sorted(found, key=lambda kept: (kept.value.made_at, kept.key))
 
     async def has_any(self) -> bool:
-        """Whether a key exists that is good now."""
+        """True if a key exists that is good now."""
         return any(kept.value.is_good(self._clock.now_ms()) for kept in await self._shelf.all())
 
     async def get(self, id: str, namespace: str | None = None) -> Kept[ApiKey]:

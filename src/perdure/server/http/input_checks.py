@@ -91,7 +91,7 @@ def _refuse_loose(name: str, value: str, kind: str) -> None:
 
 
 def is_accepted(accept: str, media: str) -> bool:
-    """Whether the header Accept allows an answer of this media type. Without the header everything is allowed."""
+    """True if the header Accept allows an answer of this media type. Without the header everything is allowed."""
     if not accept.strip():
         return True
     allowed = {one.partition(";")[0].strip().lower() for one in accept.split(",") if not _REFUSED.search(one)}

@@ -153,7 +153,7 @@ class Answers:
 
 
 def _is_over(mark: KeptAnswer) -> bool:
-    """Whether nobody carries the request out any more, as far as can be known. If it was this process, it could not
+    """True if nobody carries the request out any more, as far as can be known. If it was this process, it could not
     note so: the store was away. If it was another one of this machine, it has ended."""
     if mark.by is None or mark.by[:3] != this_process()[:3]:
         return False

@@ -66,7 +66,7 @@ class Caller(Struct, frozen=True):
 
     @property
     def reads_data(self) -> bool:
-        """Whether this caller may see what agents wrote: states, arguments, questions, errors, output."""
+        """True if this caller may see what agents wrote: states, arguments, questions, errors, output."""
         return "data:read" in self.scopes
 
 

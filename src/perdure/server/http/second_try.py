@@ -39,7 +39,7 @@ async def answer_of_first_try(route: Route, ask: Ask[Any, Any], mark: str, error
 
 
 async def was_done(ask: Ask[Any, Any], uid: str) -> bool:
-    """Whether an earlier try of this very request has changed this task."""
+    """True if an earlier try of this very request has changed this task."""
     return bool(ask.mark) and await has_signed(store_of(ask.app.tasks), ask.mark, uid)
 
 

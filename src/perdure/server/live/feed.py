@@ -80,7 +80,7 @@ class Feed:
 
     @property
     def is_over(self) -> bool:
-        """Whether it has stopped looking, so that a client that comes now needs another one."""
+        """True if it has stopped looking, so that a client that comes now needs another one."""
         return self._work is not None and self._work.done()
 
     @asynccontextmanager

@@ -69,7 +69,7 @@ def _bound(function: Any) -> Callable[..., Any]:
 
 
 def _has_context(function: Any) -> bool:
-    """Whether the call already runs in a copied context, as with asyncio.to_thread, or is perdure's own."""
+    """True if the call already runs in a copied context, as with asyncio.to_thread, or is perdure's own."""
     if isinstance(function, partial):
         return isinstance(getattr(function.func, "__self__", None), Context) or _has_context(function.func)
     return str(getattr(function, "__module__", "")).startswith("perdure.")

@@ -51,7 +51,7 @@ def inside() -> Inside | None:
 
 
 def is_in_effect() -> bool:
-    """Whether the running code belongs to an effect: its calls are then part of that effect."""
+    """True if the running code belongs to an effect: its calls are then part of that effect."""
     return running_effect.get(None) is not None
 
 

@@ -80,7 +80,7 @@ class _Draw(RecordedCall):
 
 
 def is_replaying() -> bool:
-    """Whether the running code has run up to this point before. False outside a durable function."""
+    """True if the running code has run up to this point before. False outside a durable function."""
     scope = current.get()
     return scope is not None and not scope.is_body and scope.attempt.is_replaying
 

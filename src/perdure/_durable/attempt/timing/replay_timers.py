@@ -94,7 +94,7 @@ class Timers:
         return None if found is None or found.op in (*WAKING, "timeout") else scope_of(found.path)
 
     def is_cut(self, position: int) -> bool:
-        """Whether the call recorded here was cancelled by the code."""
+        """True if the call recorded here was cancelled by the code."""
         found = self._entry(position)
         return found is not None and found.kind == "cut"
 
@@ -138,7 +138,7 @@ class Timers:
         self._on_held = _nothing
 
     def has_any(self, may_call: Callable[[Context], bool]) -> bool:
-        """Whether a timer that was not held back has not expired yet, and belongs to code that can make a call then."""
+        """True if a timer that was not held back has not expired yet, and belongs to code that can make a call then."""
         return any(not handle._cancelled and may_call(handle._context) for handle in list(self._scheduled))
 
     def first_of(self, does: Any, may_call: Callable[[Context], bool]) -> float | None:
@@ -175,7 +175,7 @@ class Timers:
         return self._entries.get(position)
 
     def _is_early(self, timer: Timer) -> bool:
-        """Whether the timer had not expired when the next result was recorded."""
+        """True if the timer had not expired when the next result was recorded."""
         next, last = self._next, self._entry(self._last)
         if next is None or last is None or timer.epoch != next.epoch:
             return False

@@ -126,7 +126,7 @@ class _Looks:
 
 
 def _passes_cancellation(handle: Any) -> bool:
-    """Whether a callback only links a thread's future to asyncio's; run_in_executor adds one per thread."""
+    """True if a callback only links a thread's future to asyncio's; run_in_executor adds one per thread."""
     return getattr(handle._callback, "__qualname__", "") == "_chain_future.<locals>._call_check_cancel"
 
 

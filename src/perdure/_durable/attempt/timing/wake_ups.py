@@ -144,7 +144,7 @@ class Alarms:
         return min(moments, default=None)
 
     def has_armed(self, may_call: Callable[[Context], bool]) -> bool:
-        """Whether a timer is set at the loop by code that can still make a call."""
+        """True if a timer is set at the loop by code that can still make a call."""
         return any(alarm.is_armed and may_call(alarm.context) for alarm in self._set)
 
     # ── for alarms ──────────────────────────────────────────────────────────────────────────────
@@ -242,7 +242,7 @@ class Alarm(asyncio.TimerHandle):
 
     @property
     def is_waited_for(self) -> bool:
-        """Whether the code waits for this timer itself, not for something else with a time-out."""
+        """True if the code waits for this timer itself, not for something else with a time-out."""
         return self.wakes_sleeper
 
     @property
@@ -514,7 +514,7 @@ def _ahead(context: Context | None) -> float:
 
 
 def _is_perdures_own() -> bool:
-    """Whether perdure itself sets the timer for its own purposes."""
+    """True if perdure itself sets the timer for its own purposes."""
     frame: FrameType | None = sys._getframe(3)
     while frame is not None and frame.f_code not in LOOP_CODE:
         module = frame.f_globals.get("__name__", "")

@@ -506,7 +506,7 @@ def _ways_of(facts: Facts, asked: OpenQuestion) -> list[Way]:
 
 
 def _needs_command(facts: Facts) -> bool:
-    """Whether it waits for a command that no live worker may run."""
+    """True if it waits for a command that no live worker may run."""
     is_asked = facts.pause is not None and facts.pause_kind == "poll" and "command" in facts.pause.payload
     return is_asked and not any(worker.commands for worker in facts.workers)
 

@@ -28,7 +28,7 @@ def live_workers(store: Store, rows: Sequence[WorkerRow]) -> list[LiveWorker]:
 
 
 def is_live(store: Store, row: WorkerRow) -> bool:
-    """Whether the worker takes tasks: it is not proven dead, and it has not been silent for a whole lease while this
+    """True if the worker takes tasks: it is not proven dead, and it has not been silent for a whole lease while this
     process was looking."""
     if not row.knows or row.wish:
         return False

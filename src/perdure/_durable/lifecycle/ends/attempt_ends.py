@@ -37,7 +37,7 @@ HALTED = "stopped by the kill switch"
 
 
 def _is_of(function: DurableFunction[..., Any], error: BaseException) -> bool:
-    """Whether the error passed through the function's own code in this thread. If so, an error raised by a signal
+    """True if the error passed through the function's own code in this thread. If so, an error raised by a signal
     handler belongs to the function; otherwise it only interrupts this process."""
     code = getattr(inspect.unwrap(function.function), "__code__", None)
     return any(frame.f_code is code for frame, _ in walk_tb(error.__traceback__))
@@ -100,7 +100,7 @@ async def end_attempt(
 
 
 def is_cancelled_from_outside(attempt: Attempt) -> bool:
-    """Whether the asyncio task that makes the attempt was cancelled meanwhile."""
+    """True if the asyncio task that makes the attempt was cancelled meanwhile."""
     current = asyncio.current_task()
     return current is not None and current.cancelling() > attempt.cancelled
 

@@ -99,7 +99,7 @@ async def _end_here(task: Task, hold: Hold) -> None:
 
 
 def is_ending(attempt: Attempt, signals: Sequence[SignalRow]) -> bool:
-    """Whether the function must not run again: its task is being cancelled, or it failed before and its effects were
+    """True if the function must not run again: its task is being cancelled, or it failed before and its effects were
     being undone."""
     if attempt.epoch == 1:
         return False  # no attempt came before; the watch sees a request made since then

@@ -47,7 +47,7 @@ async def carry_over(*args: Any, **kwargs: Any) -> None:
 
 
 def is_carried(attempt: Attempt, error: BaseException) -> bool:
-    """Whether the attempt ended in order to begin the next line."""
+    """True if the attempt ended in order to begin the next line."""
     return attempt.carried is not None and isinstance(error, Paused) and attempt.fence.closed is None
 
 

@@ -137,7 +137,7 @@ async def _require_first_state(store: Store, uid: str, chosen: FrameRow, begun: 
 
 
 async def _is_first_state(store: Store, uid: str, seq: int, begun: int) -> bool:
-    """Whether the checkpoint was the task's state when the line `begun` began."""
+    """True if the checkpoint was the task's state when the line `begun` began."""
     after = seq
     while heads := await store.rows(CheckpointHead, "read_checkpoint_heads", uid=uid, after=after, limit=_PAGE):
         if any(one.parent == seq and one.line >= begun for one in heads):

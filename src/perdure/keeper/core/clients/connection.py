@@ -113,7 +113,7 @@ class Connection:
             self.close()
 
     def has_died(self) -> bool:
-        """Whether the other end has gone, although the socket has not reported it yet."""
+        """True if the other end has gone, although the socket has not reported it yet."""
         if self.pid and not processes.is_same(self.pid, self.start):
             return True
         looking = select.poll()

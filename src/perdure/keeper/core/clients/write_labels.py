@@ -41,7 +41,7 @@ class Labels:
         return label
 
     def renew(self, uid: str, name: str) -> bool:
-        """Whether the label holds the unit; if so, its time begins anew."""
+        """True if the label holds the unit; if so, its time begins anew."""
         found = self.holder(uid)
         if found is None or found.name != name:
             return False

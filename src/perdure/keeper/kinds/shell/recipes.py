@@ -282,7 +282,7 @@ def _without_own(value: str) -> str:
 
 
 def _can_be_assigned(letters: str, values: Values) -> bool:
-    """Whether assigning them evaluates nothing: bash evaluates an integer's value and an index."""
+    """True if assigning them evaluates nothing: bash evaluates an integer's value and an index."""
     if not set(letters) <= set("aAcilnrtux="):
         return False
     if "n" in letters:

@@ -34,7 +34,7 @@ class ShellLine:
         return any(events & select.POLLHUP for _, events in self._poll.poll(0))
 
     def was_said(self, words: str) -> bool:
-        """Whether the shell has said this; true once."""
+        """True if the shell has said this; true once."""
         wanted = words.encode()
         said = self._look()
         if len(said) >= _MOST:

@@ -72,7 +72,7 @@ def undo(path: str) -> bytes:
 
 
 def executes(batch: bytes | bytearray, begin: int = 0) -> bool:
-    """Whether the batch runs something; one that only prepares does not."""
+    """True if the batch runs something; one that only prepares does not."""
     at = begin
     while at + 5 <= len(batch):
         if batch[at] in (_QUERY, _EXECUTE):

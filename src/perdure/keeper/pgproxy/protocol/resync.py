@@ -50,7 +50,7 @@ class ResyncAnswer:
         return bytes(self._seen)
 
     def feed(self, data: bytes) -> bool:
-        """Whether the answer has arrived; the bytes after it are `rest`."""
+        """True if the answer has arrived; the bytes after it are `rest`."""
         self._seen += data
         for status, answer in self._answers.items():
             at = self._seen.find(answer)

@@ -220,7 +220,7 @@ class Frames:
 
     @property
     def is_between(self) -> bool:
-        """Whether no message is incomplete."""
+        """True if no message is incomplete."""
         return not self._rest
 
     def rest(self) -> bytes:

@@ -74,7 +74,7 @@ class Notebook:
 
     @property
     def unsynced(self) -> bool:
-        """Whether messages were sent without a Sync after them."""
+        """True if messages were sent without a Sync after them."""
         return bool(self._map[_UNSYNCED])
 
     @unsynced.setter
@@ -83,7 +83,7 @@ class Notebook:
 
     @property
     def taken(self) -> bool:
-        """Whether a part of the answer under way was already taken out of the socket."""
+        """True if a part of the answer under way was already taken out of the socket."""
         return bool(self._map[_TAKEN])
 
     @taken.setter

@@ -70,12 +70,12 @@ class Left:
 
     @property
     def has_committed(self) -> bool:
-        """Whether it was at rest after a COMMIT that the server had confirmed."""
+        """True if it was at rest after a COMMIT that the server had confirmed."""
         return self.state == HAS_COMMITTED.decode()
 
     @property
     def may_have_committed(self) -> bool:
-        """Whether the batch under way may have made something permanent."""
+        """True if the batch under way may have made something permanent."""
         if not self.is_under_way:
             return False
         return (
@@ -84,7 +84,7 @@ class Left:
 
     @property
     def is_one_statement(self) -> bool:
-        """Whether it is a transaction by itself: seen while it runs, its number tells its outcome."""
+        """True if it is a transaction by itself: seen while it runs, its number tells its outcome."""
         is_alone = self.before == "I" and self.batches == 1 and self.ending == endings.NONE
         is_whole = len(self.statement) < LONGEST_STATEMENT
         return self.is_under_way and is_alone and is_whole and _ONE.match(self.statement) is not None

@@ -32,12 +32,12 @@ class CommitWitness:
         self._frames = wire.Frames()
 
     def must_ask(self, session: Session, *, is_idle: bool) -> bool:
-        """Whether the number of the transaction is needed before the waiting batch is sent."""
+        """True if the number of the transaction is needed before the waiting batch is sent."""
         may_commit = session.ending in (endings.COMMIT, endings.MIXED) and session.status == b"T"
         return may_commit and is_idle and self._can_ask(session)
 
     def may_ask(self, session: Session) -> bool:
-        """Whether the number of the open transaction can be asked for separately."""
+        """True if the number of the open transaction can be asked for separately."""
         return session.status == b"T" and session.is_quiet and not session.to_server and self._can_ask(session)
 
     def _can_ask(self, session: Session) -> bool:

@@ -84,7 +84,7 @@ class Session:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether nothing is under way: the next client may enter."""
+        """True if nothing is under way: the next client may enter."""
         return not self._cycles and not self.unsynced
 
     def attach(self, *, guarded: bool = False) -> int:
@@ -150,7 +150,7 @@ class Session:
 
     @property
     def is_between(self) -> bool:
-        """Whether no message of the server is incomplete."""
+        """True if no message of the server is incomplete."""
         return not self._rest and not self._in_row
 
     def rested(self) -> None:
@@ -307,7 +307,7 @@ class Session:
         return self.is_guarded and self._inherits and self.status == b"T"
 
     def _ends_foreign_work(self, kind: int, message: bytes) -> bool:
-        """Whether a foreign driver would end what was begun before it came."""
+        """True if a foreign driver would end what was begun before it came."""
         # The guard sees everything, so that it knows the names when they are used.
         return self.is_guarded and self._guard.would_end(kind, message, self.parameters) and self._is_guarding
 

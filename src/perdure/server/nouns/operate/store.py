@@ -159,7 +159,7 @@ async def reseal(ask: Ask[Nothing, None]) -> Answer:
 
 
 async def _is_of(ask: Ask[Any, Any], owner: str) -> bool:
-    """Whether a record's owner, a task or the namespace itself, is of the caller's namespace."""
+    """True if a record's owner, a task or the namespace itself, is of the caller's namespace."""
     if owner == f"namespace:{ask.caller.namespace}":
         return True
     try:

@@ -136,7 +136,7 @@ class _Sending:
         return Streamed(self, status=status, headers=told)
 
     def _cut(self, text: str) -> bool:
-        """Whether the header names one range; several, or another unit, count as none, as RFC 9110 allows."""
+        """True if the header names one range; several, or another unit, count as none, as RFC 9110 allows."""
         if (named := _RANGE.fullmatch(text.strip())) is None or not any(named.groups()):
             return False
         first, last = named.groups()
