@@ -128,7 +128,7 @@ MOVED = {
 
 
 def missing_name(package: str, name: str) -> Exception:
-    """What `package` raises for a name it does not have; `package` is perdure or perdure.sync."""
+    """The error that `package` raises for a name it does not have; `package` is perdure or perdure.sync."""
     for module, names in MOVED.items():
         if name in names:
             home = f"{package}.{module}"

@@ -1,4 +1,4 @@
-"""Where the store is: a given address, PERDURE_URL, or the nearest .perdure/ in the folders above, like git's.
+"""The address of the store: a given one, PERDURE_URL, or the nearest .perdure/ in the folders above, like git's.
 
 A store that is found, not named, must belong to this user: in a shared folder another user may have planted one, whose
 recipes would run as this user.

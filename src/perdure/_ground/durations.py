@@ -47,7 +47,7 @@ def problem_with_duration(value: object) -> str:
 
 
 def how_to_write(name: str, value: object = None) -> str:
-    """What to write instead."""
+    """The advice for a text that is not a duration."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
     given = f'{name}="{value}s"' if is_number else f'{name}="10m"'
     return f"write {given}, or another text like {EXAMPLES}, or give a timedelta"

@@ -1,4 +1,4 @@
-"""Where an exception was raised, as text stored beside it: bounded, and without secrets.
+"""Write the traceback of an exception as text that is stored beside it: bounded, and without secrets.
 
     at shop.py:5 in price: return float(text)
     Traceback (most recent call last):
@@ -45,7 +45,7 @@ class _Frame(NamedTuple):
 
 
 def trace_of(error: BaseException) -> str:
-    """Where this was raised and through which calls; "" if it was never raised."""
+    """The traceback as text; "" if the exception was never raised."""
     chain = list(_chain(error))
     parts: list[str] = []
     for number, (one, link) in enumerate(chain):

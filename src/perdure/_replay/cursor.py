@@ -96,7 +96,7 @@ class Track(msgspec.Struct, eq=False):
         return bool(self._counts)
 
     def ask(self, name: str, digest: bytes, in_body: bool = False) -> Answer:
-        """What to do about a call; asking counts as making it. `in_body`: inside a step nothing is counted."""
+        """Decide what to do about a call; asking counts as making it. `in_body`: inside a step nothing is counted."""
         number = self._counts[name] = self._counts.get(name, 0) + 1
         path = f"{self._prefix}{name}#{number}"
         cursor = self._cursor
@@ -151,7 +151,7 @@ class Track(msgspec.Struct, eq=False):
         return Uncertain(path, *intent)
 
     def count(self, name: str) -> int:
-        """How often the scope has passed here, including now; for code that leaves no entry."""
+        """The number of times the scope has passed here, including now; for code that leaves no entry."""
         number = self._counts[name] = self._counts.get(name, 0) + 1
         return number
 
@@ -278,7 +278,7 @@ class Cursor:
         return None
 
     def ask(self, scope: str, name: str, digest: bytes, *, in_body: bool = False) -> Answer:
-        """What to do about a call in the scope of this path."""
+        """Decide what to do about a call in the scope of this path."""
         return self.track(scope).ask(name, digest, in_body=in_body)
 
     def learn(self, position: int, entry: Entry) -> None:

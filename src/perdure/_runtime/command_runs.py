@@ -122,7 +122,7 @@ async def rebuilt(rt: Runtime, former: Record, recorder: Record) -> Record:
 
 
 def handed_over(rt: Runtime, recorder: Record) -> dict[str, str]:
-    """How a command knows which task it is run for, and whose lease it may take over."""
+    """Tell a command the task it runs for, and the lease it may take over."""
     return {"PERDURE_TASK": rt._owner.task, "PERDURE_TASK_HOLDER": f"{rt._owner.uid}:{recorder.pid}"}
 
 
@@ -164,7 +164,7 @@ async def found(rt: Runtime, name: str) -> Record | None:
 
 
 async def terminals(rt: Runtime) -> list[Command]:
-    """What of a task a person can look at, the newest last."""
+    """The terminals of a task that a person can watch, newest last."""
     reply = await rt._client.ask("units", task_uid=rt._owner.uid)
     records = [Record.read(told) for told in reply.args["units"]]
     return [
@@ -178,7 +178,7 @@ async def terminals(rt: Runtime) -> list[Command]:
 
 
 def outcome(status: int, policy: Policy) -> tuple[Literal["complete", "fail", "again"], Any]:
-    """What becomes of the task when its command has ended so. Pure."""
+    """The outcome of the task after its command has ended in this way. Pure."""
     was_killed = status < 0 or bool(status & 0x7F)
     if not was_killed and status == 0:
         return "complete", {"exit_code": 0}

@@ -112,7 +112,7 @@ class Line(Protocol):
 
 
 class Reading(Protocol):
-    """What can be asked."""
+    """The queries of a store."""
 
     def query(self, name: str, params: Params) -> list[Row]:
         """Read; a store that was never written to answers with no rows."""

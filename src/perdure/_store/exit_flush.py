@@ -14,7 +14,7 @@ log = logging.getLogger("perdure.committer")
 
 
 class Flushed(Protocol):
-    """What has writes that must be on disk before the process ends."""
+    """An object with writes that must be on disk before the process ends."""
 
     def flush(self) -> None: ...
 

@@ -1,4 +1,4 @@
-"""Which migrations a store still needs, and whether we know all it has had. Pure.
+"""Find the migrations that a store still needs, and refuse a store with unknown ones. Pure.
 
 A migration is a numbered file. `0002_name.sql` only adds, so that processes of the release before it
 work on beside the new ones. `0002_name.post.sql` takes away what only that older release used; it runs

@@ -431,7 +431,7 @@ class TaskQuestion(NamedTuple):
 
 
 class StoredQuestion(Protocol):
-    """What every row of a question has."""
+    """The columns that every row of a question has."""
 
     @property
     def path(self) -> str: ...
@@ -475,7 +475,7 @@ class OutsideWait(NamedTuple):
 
 
 class RateLimitRow(NamedTuple):
-    """How often a provider has said that it is called too often."""
+    """The number of times a provider has asked us to slow down."""
 
     provider: str
     hits: int

@@ -120,6 +120,6 @@ async def end_by_error(task: TaskCore, hold: Hold, error: Uncaught) -> None:
 
 
 def after_error(config: Config, errors: int) -> Literal["retry", "pause", "fail"]:
-    """What follows after the `errors`th attempt that ended in an exception."""
+    """Decide what follows after the `errors`th attempt that ended in an exception."""
     chosen = config.on_failure or "retry"
     return "fail" if chosen == "retry" and errors > config.max_retries else chosen

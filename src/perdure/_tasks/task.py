@@ -393,7 +393,7 @@ class TaskHooks:
         return False
 
     async def rehearse(self, task: Task, checkpoint: int | None, undo: bool) -> DryRun:
-        """What would happen to the effects since a checkpoint, or to all of them, if they were undone or kept."""
+        """Tell what would happen to the effects since a checkpoint, or to all of them, if they were undone or kept."""
         return DryRun()
 
     async def fork(
@@ -403,8 +403,8 @@ class TaskHooks:
         return None
 
     async def keep_for_rollback(self, task: Task, checkpoint: int, undo: bool | None) -> history.KeptEntries | None:
-        """What a durable function's task keeps of its journal when it is rolled back to a checkpoint; None for any
-        other task."""
+        """The part of its journal that a durable function's task keeps when it is rolled back to a checkpoint; None for
+        any other task."""
         return None
 
     async def restore(self, task: Task, epoch: int) -> None:

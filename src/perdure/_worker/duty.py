@@ -41,7 +41,7 @@ class Rest(NamedTuple):
 
 
 def wait_after_look(look: timedelta, took: float, longest: timedelta = timedelta(seconds=0.7)) -> timedelta:
-    """How long to wait after a look that took `took` seconds, so that looking uses at most a tenth of the worker's
+    """The time to wait after a look that took `took` seconds, so that looking uses at most a tenth of the worker's
     and the store's time. Never much longer than `longest`, because tasks wait for the next look."""
     return max(look, min(timedelta(seconds=10 * took), longest))
 
@@ -130,7 +130,7 @@ class DutyLoop:
             self._is_resting = False
 
     def _set_by(self) -> float:
-        """How far wall time is from boottime, in milliseconds."""
+        """The difference between wall time and boottime, in milliseconds."""
         return self._clock.now_ms() - self._clock.boottime() * 1000
 
     async def _wait(self, answer: timedelta | None, rest: float) -> None:

@@ -30,7 +30,7 @@ STALLED_AFTER = timedelta(minutes=15)
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """How a worker works. The defaults fit one worker on a laptop and a fleet of them.
+    """The settings of a worker. The defaults fit one worker on a laptop and a fleet of them.
 
     concurrency      how many tasks to work on at a time
     queues           the queues to take tasks from; `app.queue(…)` sets the limits of a queue

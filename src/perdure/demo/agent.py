@@ -38,7 +38,7 @@ PROMPT = 'read -s -p "[sudo] password: " X; echo got:$TOK'
 
 @dataclass
 class Stage:
-    """Where the story plays."""
+    """The places and addresses of the demo."""
 
     folder: str
     store: str

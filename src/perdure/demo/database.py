@@ -23,11 +23,11 @@ class Database(Protocol):
         ...
 
     async def who(self) -> str:
-        """What shows that it is the same one."""
+        """The proof that it is the same one."""
         ...
 
     async def inside(self) -> str:
-        """What shows that this is the same transaction of the same session."""
+        """The proof that this is the same transaction of the same session."""
         ...
 
 

@@ -101,7 +101,7 @@ def _file(stage: Stage, result: dict[str, Any]) -> Proof:
 
 
 def who_serves(stage: Stage) -> str:
-    """What the dev server says of itself: its pid and its uuid."""
+    """The dev server's answer about itself: its pid and its uuid."""
     with urllib.request.urlopen(f"http://127.0.0.1:{stage.port}/id", timeout=60) as answer:
         return str(answer.read().decode())
 

@@ -51,7 +51,7 @@ def _make_repository(folder: Path) -> None:
 
 
 def rows(dsn: str) -> list[int]:
-    """What another connection sees of the migration."""
+    """The migration as another connection sees it."""
     with _connected(dsn) as connection:
         return [n for (n,) in connection.execute("SELECT n FROM applied ORDER BY n").fetchall()]
 

@@ -1,4 +1,4 @@
-"""What the agent of the story meets outside: a service that acts on requests, and a model that costs money.
+"""The outside world of the demo: a service that acts on requests, and a model that costs money.
 
 Both count what they are asked. The service keeps what was done under which key, as a payment service would.
 """

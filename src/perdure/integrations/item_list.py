@@ -62,7 +62,7 @@ class ItemList:
 
 
 def _once() -> list[Put]:
-    """What marks a call of the effect around as made. It belongs to the task, so it is deleted with it."""
+    """The key that marks a call of the surrounding effect as made. It belongs to the task, so it is deleted with it."""
     here = perdure.current()
     if here is None or not here.is_body:
         return []

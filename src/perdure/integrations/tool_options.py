@@ -1,4 +1,4 @@
-"""How a tool of an agent is recorded, as users say it: "step", or {"kind": "effect", "keyed": True}."""
+"""The user's choice of how a tool of an agent is recorded: "step", or {"kind": "effect", "keyed": True}."""
 
 from __future__ import annotations
 

@@ -12,5 +12,6 @@ T = TypeVar("T")
 
 
 async def aside(begin: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """What the coroutine returns. It may await what the library gives, and nothing else of an event loop."""
+    """The coroutine's result. The coroutine may await only coroutines of the library, and nothing else of an event
+    loop."""
     return await asyncio.to_thread(lambda: drive(begin()))

@@ -1,4 +1,4 @@
-"""What `perdure doctor` says of servers, API keys and webhooks."""
+"""The findings of `perdure doctor` about servers, API keys and webhooks."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from perdure.server.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """Where credentials are made, checked and taken back."""
+    """The part of a server that makes, checks and revokes credentials."""
 
     app: Perdure  # holds the store open
     vault: Vault

@@ -56,7 +56,7 @@ class KeptJob(Struct, frozen=True, kw_only=True):
 
 
 class Progress:
-    """How far a job has come, told by its thread and read by the loop."""
+    """The progress of a job, written by its thread and read by the loop."""
 
     def __init__(self) -> None:
         self.done = 0
@@ -65,7 +65,7 @@ class Progress:
         self.is_to_stop = False
 
     def tell(self, step: UpkeepStep) -> bool:
-        """What upkeep calls after each step; False stops it."""
+        """The callback of upkeep after each step; False stops it."""
         self.done += 1
         self.say = f"{step.part}: {step.done:,}"
         return not self.is_to_stop

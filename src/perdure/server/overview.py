@@ -1,4 +1,4 @@
-"""How all tasks of a namespace stand, kept for a second: several pages and tabs ask for it at once."""
+"""An overview of all tasks of a namespace, cached for a second, because several pages and tabs ask for it at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Overviews:
         self._kept: WeakKeyDictionary[Perdure, dict[bool, asyncio.Task[Unfinished]]] = WeakKeyDictionary()
 
     async def of(self, app: Perdure, *, tells_data: bool) -> Unfinished:
-        """How the tasks stand, as of one second ago at most. Those who ask meanwhile share one look."""
+        """The overview, at most one second old. Callers that ask meanwhile share one query."""
         kept = self._kept.setdefault(app, {})
         look = kept.get(tells_data)
         if look is None:

@@ -77,7 +77,7 @@ class Identity(Protocol):
 
 
 class Server:
-    """What all requests of one server share. It is the ASGI application."""
+    """The state that all requests of one server share. It is the ASGI application."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class Server:
 
     @property
     def desk(self) -> Desk:
-        """Where credentials are kept."""
+        """The server's Desk, which holds the credentials."""
         return self.part(Desk)
 
     async def close(self) -> None:
@@ -417,7 +417,7 @@ def _incoming(scope: Scope, now_ms: int, proxies: Sequence[Network]) -> Incoming
 
 
 def _author(ask: Ask[Any, Any], route: Route, mark: str) -> Author:
-    """Who signs what this request writes."""
+    """The author of this request's writes."""
     caller = ask.caller
     via = "dashboard" if ask.headers.get("perdure-client", "").startswith("dashboard/") else "http"
     name = caller.name or ("callback" if route.who == "token" else "nobody")

@@ -1,4 +1,4 @@
-"""What an operator may set: `[server]` in .perdure/config.toml, PERDURE_SERVER_*, options of the command line."""
+"""The settings of a server: `[server]` in .perdure/config.toml, PERDURE_SERVER_*, options of the command line."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Settings(Struct, frozen=True, kw_only=True):
 
     @property
     def hook_rules(self) -> Rules:
-        """Where messages to webhooks may go."""
+        """The addresses that messages to webhooks may go to."""
         return Rules(self.hook_ports, self.allow_private_hooks)
 
 

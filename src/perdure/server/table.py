@@ -95,7 +95,7 @@ class Route(Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """How logs, metrics and the OpenAPI file call it: never with what a caller put into the path."""
+        """Its name in logs, metrics and the OpenAPI file, without the values that a caller put into the path."""
         return f"{self.method} {self.path}"
 
     @property

@@ -878,7 +878,7 @@ class Inbox:
         return drive(self._inner.page(kinds=kinds, task=task, limit=limit, cursor=cursor))
 
     def count(self) -> Mapping[InboxKind, int]:
-        """How many items of each kind are open."""
+        """The number of open items of each kind."""
         return drive(self._inner.count())
 
     def get(self, pause_id: str) -> InboxItem:

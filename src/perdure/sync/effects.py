@@ -1,4 +1,4 @@
-"""What an effect's `verify` answers, what its body can raise, and the record of what effects did.
+"""The answers of an effect's `verify`, the exceptions its body can raise, and the records of effects.
 
 The same as perdure.effects. Written by tools/make_sync.py.
 """

@@ -1,4 +1,4 @@
-"""Which classes we can take apart into fields and put together again.
+"""Take objects of known kinds of classes apart into fields, and put them together again.
 
 A shape is a dataclass, a msgspec Struct, a pydantic model, an attrs class, a NamedTuple or an Enum.
 Its name in stored bytes is looked up here and nowhere else: among the classes that were registered

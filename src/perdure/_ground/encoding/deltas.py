@@ -199,7 +199,7 @@ def _add_copies(copies: list[_Copy], previous: bytes, current: bytes, shift: int
 
 
 def _guess_shift(previous: bytes, current: bytes, copies: list[_Copy]) -> int | None:
-    """How far the middle of the largest gap has moved, from a few of its bytes; None if they are new."""
+    """The distance by which the middle of the largest gap has moved, from a few of its bytes; None if they are new."""
     begin, end = max(_gaps(copies, len(current)), key=_width, default=(0, 0))
     if end - begin < COARSE:
         return None

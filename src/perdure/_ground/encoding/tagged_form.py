@@ -241,7 +241,7 @@ _WRITERS: dict[type[Any], Callable[[_Walk, Any], Any]] = {
 
 
 def _inherited_writer(kind: type[Any]) -> Callable[[_Walk, Any], Any]:
-    """How to write an unknown class: an Enum as its value, a subclass of a builtin as that builtin."""
+    """The form of an unknown class: an Enum as its value, a subclass of a builtin as that builtin."""
     if issubclass(kind, Enum):
         return _Walk.plain_enum
     return next((_WRITERS[base] for base in kind.__mro__ if base in _WRITERS), _Walk.plain_fields)

@@ -1,4 +1,4 @@
-"""Which IP addresses a request may reach when others chose its destination.
+"""The IP addresses that a request may reach when its destination was chosen by others.
 
 An address is public, private or refused. Private ones (loopback, the networks of RFC 1918, unique local addresses,
 shared address space) are for receivers beside this process, where an operator allows them. Everything else in the

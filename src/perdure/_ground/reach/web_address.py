@@ -27,7 +27,8 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class Rules(Struct, frozen=True):
-    """What an operator allows: the ports, and private receivers (then a loopback one may use http)."""
+    """The rules of an operator: the allowed ports, and private receivers (with these, a loopback receiver may use
+    http)."""
 
     ports: tuple[int, ...] = (443,)
     is_private_allowed: bool = False

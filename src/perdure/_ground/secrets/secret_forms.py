@@ -1,4 +1,4 @@
-"""What counts as a secret, by its name or by its form. The one list: every filter of perdure uses it. Pure.
+"""Recognise secrets by their name or their form. Every filter of perdure uses this list. Pure.
 
 The environment filter, shell recipes, unit records, redaction and the linter share these rules, so what one of them
 withholds, none of the others writes down. Values that a process knows to be secret, because it fetched them, are in

@@ -53,7 +53,7 @@ class Section(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_field
 
 
 class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What can be known of a bundle without its key."""
+    """The parts of a bundle that can be read without its key."""
 
     task_id: _Id
     uid: _Uid
@@ -133,7 +133,7 @@ def _sealer(ring: KeyRing, key_id: str) -> hmac.HMAC | hashlib._Hash:
 
 
 def allowance(size: int) -> int:
-    """How many bytes so many bytes of an unsigned bundle may unpack to."""
+    """The number of bytes that an unsigned bundle of this size may unpack to."""
     return _FREE + _TIMES * size
 
 
@@ -172,7 +172,7 @@ class Bundle:
 
     @property
     def allowance(self) -> int:
-        """How many bytes of records it may unpack to in all."""
+        """The number of bytes that its records may unpack to in all."""
         return 1 << 62 if self.is_trusted else allowance(self.size)
 
     def section(self, name: str) -> bytes:
@@ -276,6 +276,6 @@ def _opened(path: Path) -> IO[bytes]:
 
 
 def _beside(path: Path) -> str | None:
-    """Where there is room for another like it, if anything may be written there; else where temporary files are."""
+    """The folder of the bundle if it is writable and has room for a copy; else the folder of temporary files."""
     folder = os.path.dirname(os.path.abspath(path))
     return folder if os.access(folder, os.W_OK) else None

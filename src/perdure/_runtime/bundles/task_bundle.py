@@ -60,7 +60,7 @@ _SEALED = (
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What went into a bundle, and what did not."""
+    """The parts of a task that an export included, and those it left out."""
 
     path: str
     task_id: str
@@ -238,7 +238,7 @@ def _in_files(objects: Objects, cut: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What came in, and from where."""
+    """The result of an import, and its origin."""
 
     task_id: str
     host: str
@@ -355,7 +355,7 @@ class _Scales:
                 self._open(payload(value), bound, _place(table, row))
 
     def weigh_state(self, row: Mapping[str, Any], chunks: Sequence[Mapping[str, Any]]) -> None:
-        """What a checkpoint makes when it is put together: a difference may make much of little."""
+        """The size of a checkpoint once it is put together: a small delta can produce a large state."""
         data = payload(row["frame"])
         if row["chunks"]:
             owner = data.decode("ascii", "replace")

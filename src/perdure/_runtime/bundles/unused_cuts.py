@@ -21,7 +21,7 @@ _AT_LEAST_SECONDS = 3600.0
 
 
 async def keys_of_cuts(store: Store) -> Counter[str]:
-    """How many cuts each key seals; '' stands for none."""
+    """The number of cuts that each key seals; '' stands for no key."""
     return Counter((await Call(lambda: Objects(home_of(store)).keys())).values())
 
 

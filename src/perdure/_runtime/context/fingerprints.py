@@ -86,7 +86,7 @@ class Fingerprint:
 
     @classmethod
     def interpreter(cls, *, policy: Policy = "warn") -> Fingerprint:
-        """Which Python this is: implementation and minor version."""
+        """The implementation and minor version of this Python."""
         return cls("interpreter", "the interpreter", {}, policy)
 
     @classmethod

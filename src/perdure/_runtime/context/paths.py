@@ -1,4 +1,4 @@
-"""Where folders of another machine are on this one. Pure.
+"""Map folders of another machine to this one. Pure.
 
 A path is mapped by the longest folder that holds it; what no folder holds stays as it is. Lists of paths, as PATH
 has them, are mapped one by one.

@@ -1,4 +1,4 @@
-"""How each kind of fingerprint looks at the world. Reads only; each look gives a small value to compare.
+"""One probe for each kind of fingerprint. A probe only reads, and gives a small value to compare.
 
 KINDS maps a kind to a function that makes the look from plain data, so that a fresh process can look again.
 """
@@ -167,7 +167,7 @@ def storable(value: Any) -> Any:
 
 
 def difference(before: Any, after: Any) -> str:
-    """How two values differ, in a few words."""
+    """The difference of two values, in a few words."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         names = sorted({*before, *after})
         told = [

@@ -1,4 +1,4 @@
-"""What a kind of unit must know to be saved and brought back.
+"""The interface by which a kind of unit is saved and restored.
 
     class Counter(UnitType):
         kind = "counter"
@@ -27,7 +27,7 @@ Json = Any
 
 @dataclass(frozen=True)
 class Place:
-    """Where a unit is captured or brought back: the task, its context, and the store's means."""
+    """The environment in which a unit is captured or restored: the task, its context, and access to the store."""
 
     task_id: str
     uid: str
@@ -54,7 +54,7 @@ class Place:
         return bool(self.from_host) and self.from_host != self.host
 
     def given(self, name: str) -> Mapping[str, Any]:
-        """What this process has given for the unit: functions, which no record can hold."""
+        """The functions that this process has given for the unit, because a record cannot hold them."""
         return self.context.given.get(name, {})
 
 
@@ -69,7 +69,8 @@ class UnitType:
         raise NotImplementedError
 
     async def validate(self, recipe: Json, place: Place) -> Verdict:
-        """How it would come back. Touches nothing: no process, no connection to the world's harm, no file.
+        """The verdict it would get. Changes nothing: starts no process, writes no file and sends nothing that has an
+        effect.
 
         Raises:
             Incompatible: it must not be brought back; the whole restore is refused.

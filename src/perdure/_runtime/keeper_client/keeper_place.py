@@ -1,4 +1,4 @@
-"""Where the keeper of a store lives: one for each user and store.
+"""The place of a store's keeper: one for each user and store.
 
 Its home is beside the SQLite file, or for a server in the user's state folder. The home holds the records of units
 and survives a restart of the machine. The live folder holds the socket and everything that must not reach a disk. It
@@ -39,7 +39,7 @@ def home_of(address: Address) -> Path:
 
 
 def told_store(address: Address) -> str:
-    """Where the keeper has tasks looked up; of a store in memory, the process whose it is."""
+    """The store in which the keeper looks tasks up; for a store in memory, the process that owns it."""
     if address.engine == "memory":
         owner = ids.this_process()
         return f"process:{owner.pid}:{owner.start}"
@@ -47,7 +47,7 @@ def told_store(address: Address) -> str:
 
 
 def _server(url: str) -> str:
-    """Which database, without what only says how to get in."""
+    """The identity of the database, without credentials and connection options."""
     parts = urlsplit(url)
     return f"{parts.hostname or 'localhost'}:{parts.port or 5432}{parts.path or '/'}"
 
@@ -102,7 +102,7 @@ def make_private(folder: Path) -> None:
 
 
 def anchor_of(home: Path) -> dict[str, Any] | None:
-    """What the anchor wrote about itself: pid, start and live folder. None if there never was an anchor."""
+    """The anchor's record of itself: pid, start time and live folder. None if there never was an anchor."""
     try:
         told = json.loads((home / "anchor.json").read_text(encoding="utf-8"))
     except FileNotFoundError:

@@ -1,4 +1,5 @@
-"""What the keeper holds for a task (shells, services, sessions, files, …), as part of a save and of a restore.
+"""The units that the keeper holds for a task (shells, services, sessions, files, …), as part of a save and of a
+restore.
 
 A save notes each of them with its recipe. A restore finds those that live and leaves them alone; a service that is
 gone is made anew from its recipe; whatever else is gone is lost, by name. Looking starts no keeper.
@@ -146,7 +147,7 @@ async def _make_shell(recipe: Any, place: Place) -> KeptHere:
 
 
 async def found(record: Record, saved: Any = None) -> Verdict:
-    """How a unit of the keeper comes back that is there; `saved` says which process it was at the save."""
+    """The verdict for a unit that the keeper holds; `saved` names its process at the time of the save."""
     told = await session_facts.verdict_on(record) if record.kind == "session" and record.is_alive else None
     if record.kind == "file" and record.is_alive and (problem := await Call(lambda: problem_of(record))):
         return Verdict("lost", problem, do_not_assume=("that it holds what you wrote or read",))

@@ -1,4 +1,4 @@
-"""How much of each provider's allowance was used, so that a resumed agent does not run into the limit again.
+"""Record the used part of each provider's allowance, so that a resumed agent does not run into the limit again.
 
 Counted by provider and key; of a key only a digest is kept. What is taken is on disk before `take` returns, in a small
 file beside the store (sealed, if the store has a key): a process that is killed a moment later has used it, whether or
@@ -84,13 +84,13 @@ class RateLimits:
         return True
 
     def left(self, provider: str, key: str = "") -> int | None:
-        """How much is left in this window; None if nothing is known of the provider."""
+        """The part of the allowance that is left in this window; None for an unknown provider."""
         with self._together():
             found = self._current(provider, key)
             return None if found is None else found.limit - found.used
 
     def told(self, provider: str, key: str = "", *, left: int, resets_at_ms: int) -> None:
-        """What the provider itself says (X-RateLimit-Remaining, -Reset): it knows best."""
+        """Take over the provider's own figures (X-RateLimit-Remaining, -Reset), which are the most exact."""
         with self._together():
             found = self._counts.setdefault(_name(provider, key), Allowance(left, 0))
             found.limit = max(found.limit, left)

@@ -94,7 +94,7 @@ class RequestQueue:
         return [id for id, stage in self._stages.items() if stage == "refused"]
 
     def told(self) -> list[dict[str, Any]]:
-        """What is not sent yet, as plain data."""
+        """The messages that are not sent yet, as plain data."""
         ids = [*self.uncertain, *self.waiting]
         plain = {id: msgspec.to_builtins(self._requests[id], builtin_types=(bytes,)) for id in ids}
         return [{"stage": self._stages[id], **plain[id]} for id in ids]

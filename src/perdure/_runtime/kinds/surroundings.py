@@ -1,4 +1,4 @@
-"""What surrounds a task's processes: environment and umask, working directory, chosen variables and messages.
+"""The surroundings of a task's processes: environment and umask, working directory, chosen variables and messages.
 
 Their live thing is the context itself. Restoring one changes the context and keeps what was there for `rollback`.
 """

@@ -90,7 +90,7 @@ class WorkspaceType(UnitType):
 
 
 def _cut_aside(workspace: Workspace, uid: str) -> str:
-    """What stands there now, kept for a while in case it was wanted after all."""
+    """Keep the present contents for a while, in case they were wanted after all."""
     cut = workspace.cut().id
     workspace.objects.note_owner(cut, uid)
     return cut

@@ -28,7 +28,7 @@ from perdure.errors import NotFound, RecordDamaged
 
 
 class Continuity:
-    """What a task has around it, saved and restored. A base of `Runtime`."""
+    """Save and restore the surroundings of a task. A base of `Runtime`."""
 
     context: Context
 
@@ -61,7 +61,7 @@ class Continuity:
 
     @property
     def messages(self) -> Any:
-        """What the model has seen and said, saved with the rest."""
+        """The messages that the model has seen and said, saved with the rest."""
         return self.context.messages
 
     @messages.setter
@@ -217,7 +217,7 @@ class Continuity:
         return cut_of(found[0], from_data(found[1], found[0].id))
 
     async def plan(self, cut: Cut | str | None = None, *, trust: bool = False) -> RestorePlan:
-        """What a restore would do now; nothing is touched."""
+        """The plan of a restore; making it changes nothing."""
         return (await plans.prepare(await self._task(), self.context, _id(cut), trust=trust)).plan
 
     async def restore(self, cut: Cut | str | None = None, *, missing: Missing = "ask", trust: bool = False) -> Restored:
@@ -229,7 +229,7 @@ class Continuity:
         return await restores.restore(await self._task(), self.context, _id(cut), missing=missing, trust=trust)
 
     async def last_report(self) -> RestoreReport | None:
-        """How the last restore went; for the model: `.for_model()`."""
+        """The report of the last restore; as text for the model: `.for_model()`."""
         return await restores.last_report(await self._task())
 
 

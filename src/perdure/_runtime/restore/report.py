@@ -39,7 +39,7 @@ class UnitLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestorePlan:
-    """What a restore of this checkpoint would do now. Making the plan touches nothing."""
+    """The plan of a restore of this checkpoint. Making the plan changes nothing."""
 
     task_id: str
     checkpoint: str
@@ -66,7 +66,7 @@ class RestorePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreReport:
-    """What a restore did."""
+    """The report of a restore."""
 
     plan: RestorePlan
     host: str
@@ -128,7 +128,8 @@ def to_data(report: RestoreReport) -> Any:
 
 
 def changed(report: RestoreReport) -> list[list[str]]:
-    """What did not come back as it was: name, level and reason, what is lost first. For people who were away."""
+    """The units that did not come back as they were: name, level and reason, lost ones first. For a person who was
+    away."""
     found = [one for level in ("lost", "rebuilt") for one in report.units if one.level == level]
     shown = [one for one in found if one.level == "lost" or one.kind not in _RETURNING]
     return [

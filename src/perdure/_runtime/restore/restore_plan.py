@@ -96,7 +96,7 @@ async def prepare(
 
 
 async def plan_for(task: Task, at: str | None = None) -> RestorePlan:
-    """What a resume in a fresh process would find: what was saved, and what the keeper holds besides."""
+    """Plan a resume in a new process, from the saved units and those that the keeper holds besides."""
     context = Context()
     others = await _held_for(task, context)
     try:
@@ -118,7 +118,7 @@ async def plan_for(task: Task, at: str | None = None) -> RestorePlan:
 
 
 async def _held_for(task: Task, context: Context, before: str = "") -> list[UnitLine]:
-    """What the keeper holds for a task, and for those it has started: a command's durable functions."""
+    """The units that the keeper holds for a task, and for the tasks it has started: a command's durable functions."""
     held = [
         UnitLine(f"{before}{record.kind} {record.name}", "kept", await found(record))
         for record in await all_of(place_for(task, context))
@@ -139,7 +139,7 @@ def _cut_off(stands: Where) -> list[str]:
 
 
 def _then(stands: Where) -> list[str]:
-    """What the next attempt does, in its order; bounded, as a person reads it."""
+    """The steps of the next attempt, in order; bounded, because a person reads them."""
     if stands.function is None:
         return [stands.next] if stands.next else []
     told = [_fate(frame) for frame in stands.frames[:_MOST_FRAMES]]
@@ -163,14 +163,14 @@ def _fate(frame: CallFrame) -> str:
 
 
 async def as_here(task: Task, checkpoint: str, data: Any) -> tuple[Saved, bool]:
-    """What was saved, with the paths of this machine, and whether a store that this one trusts wrote it."""
+    """The saved units, with the paths of this machine, and True if a store that this one trusts wrote them."""
     came = await arrival(store_of(task), task.uid) or {}
     is_trusted = bool(came.get("trusted", came.get("signed", True)))
     return _as_here(from_data(data, checkpoint), came.get("paths") or {}), is_trusted
 
 
 async def contents_as_here(store: Store, uid: str, contents: Contents) -> Contents | None:
-    """What was in a shell, with the paths of this machine; None unless a bundle that is trusted has brought it."""
+    """The contents of a shell, with the paths of this machine; None unless a trusted bundle has brought it."""
     came = await arrival(store, uid)
     if came is None or not came.get("trusted", came.get("signed", False)):
         return None

@@ -93,7 +93,7 @@ def _refuse_in(value: Any, path: str) -> None:
 
 
 async def call_stack(task: Task) -> list[dict[str, Any]]:
-    """Where the task stands, outermost first: its function with its arguments, then the calls under way."""
+    """The position of the task, outermost first: its function with its arguments, then the calls under way."""
     found = await where(tasks_of(task), task.id)
     if found.function is None:
         return []

@@ -114,7 +114,7 @@ def _is_not_text(value: str) -> bool:
 
 
 def missing(captured: Environment, environ: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What would be missing if it were rebuilt now: each variable with the reason. Nothing is started for it."""
+    """The variables that would be missing if it were rebuilt now, each with the reason. Starts no program."""
     found: dict[str, str] = {}
     for name, reference in captured.secrets.items():
         try:

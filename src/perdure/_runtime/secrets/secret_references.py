@@ -33,7 +33,7 @@ _commands: set[str] = set()
 
 
 class Secret:
-    """Where a secret is. Its text and repr are the reference; only `value()` fetches it."""
+    """A reference to a secret. Its text and repr are the reference; only `value()` fetches the secret."""
 
     __slots__ = ("name", "source")
     name: str

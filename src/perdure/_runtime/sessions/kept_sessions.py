@@ -21,7 +21,7 @@ _UNWRITTEN = frozenset({"options", "secret", "recipe"})
 
 
 def place_of(client: Client, owner: Owner, elsewhere: Mapping[str, Any] = {}) -> SessionPlace:
-    """Where a task's sessions live; starts the keeper if there is none. Blocks. `elsewhere` says which note has the
+    """The place of a task's sessions; starts the keeper if there is none. Blocks. `elsewhere` says which note has the
     session that is opened as another keeper's: a new one has that on its record."""
     client.ask("units", task_uid=owner.uid).block()
     anchor = places.anchor_of(client.home)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StatementOutcome:
-    """How a statement ended after its client had gone."""
+    """The outcome of a statement whose client had gone before it ended."""
 
     state: str  # done, never sent, undone (rolled back with its transaction), or uncertain
     statement: str  # its beginning
@@ -191,8 +191,8 @@ class PostgresSession:
         return {"number": state["number"], "server": state["server"], "refused": state["number_refused"]}
 
     def outcome_of(self, note: dict[str, Any], *, is_over: bool) -> tuple[str, str]:
-        """How the COMMIT ended that was noted so: committed, rolled back or uncertain, and why that. Asks the server,
-        and blocks until it has answered.
+        """The outcome of the COMMIT with this note: committed, rolled back or uncertain, with the reason. Asks the
+        server, and blocks until it has answered.
 
         Raises:
             SessionUnavailable: the server cannot be asked now.

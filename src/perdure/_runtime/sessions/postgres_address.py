@@ -47,7 +47,7 @@ def options_of(dsn: str) -> dict[str, str]:
 
 
 def client_options(folder: Path, user: str, database: str, *, guarded: bool) -> dict[str, str]:
-    """How a driver reaches a session through its folder."""
+    """The addresses by which a driver reaches a session through its folder."""
     options = {"host": str(folder), "port": "5432", "user": user, "dbname": database, "sslmode": "disable"}
     return options | ({"options": "-c perdure.guard=on"} if guarded else {})
 

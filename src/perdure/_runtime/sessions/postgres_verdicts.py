@@ -1,4 +1,4 @@
-"""How a PostgreSQL session came back, from what its proxy says. Pure."""
+"""Judge how a PostgreSQL session came back, from its proxy's report. Pure."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _lost(why: str, refused: str, found: dict[str, Any]) -> Verdict:
 
 
 def _since(found: dict[str, Any]) -> list[str]:
-    """What became of the session before."""
+    """The fate of the session before."""
     since = [_told(found["outcome"])] if found.get("outcome") else []
     if found.get("transaction") == "committed":
         is_lost = ", says the server; the answer to that was lost" if found.get("outcome") else ""

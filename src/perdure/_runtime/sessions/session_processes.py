@@ -1,4 +1,4 @@
-"""Where a task's database sessions live, and how their processes are started and asked.
+"""Find, start and ask the processes of a task's database sessions.
 
 A session is held by a process of its own (perdure.keeper), which outlives this one. It has a folder of its own with
 its sockets. A user who may enter the folder may use the session, so it is closed to other users.
@@ -70,7 +70,7 @@ def _conversation(process: subprocess.Popen[bytes], config: bytes) -> tuple[byte
 
 @dataclass(frozen=True)
 class SessionPlace:
-    """Where sessions of one task live."""
+    """The place of one task's sessions."""
 
     folder: Path  # short and private
     parking: Path | None = None  # of sessions without a keeper

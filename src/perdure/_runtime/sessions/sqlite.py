@@ -76,7 +76,7 @@ class SqliteResult:
 
 @dataclass(frozen=True)
 class SqliteOutcome:
-    """How the last statement ended, whichever client sent it."""
+    """The outcome of the last statement, whichever client sent it."""
 
     state: str
     statement: str

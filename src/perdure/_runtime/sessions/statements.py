@@ -26,7 +26,7 @@ _ROLLBACK = re.compile(r"(?:ROLLBACK|ABORT)\b(?!\s+(?:WORK\s+|TRANSACTION\s+)?TO
 
 
 def control_of(text: str) -> Control:
-    """Whether a statement begins or ends a transaction."""
+    """The effect of a statement on the transaction: it begins it, ends it, or neither."""
     start = _COMMENTS.match(text)
     at = start.end() if start else 0
     if _BEGIN.match(text, at):

@@ -33,7 +33,7 @@ from perdure.keeper import commit_outcome
 
 
 class Outcome(StrEnum):
-    """How a transaction ended."""
+    """The outcome of a transaction."""
 
     COMMITTED = commit_outcome.COMMITTED
     ROLLED_BACK = commit_outcome.ROLLED_BACK
@@ -84,7 +84,8 @@ class InBlocks(Protocol):
         ...
 
     async def outcome_of(self, note: dict[str, Any], *, is_over: bool) -> tuple[str, str]:
-        """How a COMMIT ended that was noted so, and why that is not known. `is_over`: no other task works on it."""
+        """The outcome of the COMMIT with this note, or the reason that it is unknown. `is_over`: no other task works on
+        it."""
         ...
 
     async def commit_block(self, number: int) -> None: ...

@@ -27,7 +27,7 @@ _RELEASE = "rt.release(name) lets go of it; opened after that, it is taken as it
 
 
 class KeptDescriptor(Unit):
-    """What files, listeners and pipes have in common."""
+    """The common base of files, listeners and pipes."""
 
     _fds: tuple[int, ...] = ()
 
@@ -243,7 +243,7 @@ def _stand(about: os.stat_result) -> list[int]:
 
 
 def _basis(path: str, about: os.stat_result) -> dict[str, Any]:
-    """What a file that is read holds now: its length, and checksums of its beginning and end."""
+    """A fingerprint of a file that is read: its length, and checksums of its beginning and end."""
     length = about.st_size
     return {"length": length, "ends": _ends(path, length), "ctime": about.st_ctime_ns}
 

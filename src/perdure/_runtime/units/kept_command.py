@@ -25,7 +25,7 @@ _LONGEST_KEY = 100
 
 @dataclass(frozen=True)
 class CommandEnd:
-    """How a command ended, and what it put out; of a long output the last part."""
+    """The exit of a command and its output; of a long output the last part."""
 
     exit_code: int  # minus the signal that ended it
     stdout: bytes

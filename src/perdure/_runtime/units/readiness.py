@@ -18,7 +18,7 @@ _SERVER_ERROR = 500
 
 
 class Look(Protocol):
-    """How to see that a service is ready."""
+    """The check that tells when a service is ready."""
 
     ports: list[int]
 

@@ -23,7 +23,7 @@ NOT_SENT, CUT_OFF = 3, 4
 
 @dataclass(frozen=True)
 class Head:
-    """How a request was answered."""
+    """The answer to a request."""
 
     status: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -147,7 +147,7 @@ def _how(ended: int) -> str:
 def request_recipe(
     method: str, url: str, headers: Mapping[str, str | Secret], data: Any, body: bytes | None
 ) -> tuple[dict[str, Any], dict[str, str], bytes]:
-    """How the request is made, what of it is secret, and its body."""
+    """The request's method and headers, the secret ones among them, and its body."""
     plain: dict[str, str] = {}
     secret: dict[str, str] = {}  # sent, and written down nowhere
     references: dict[str, str] = {}

@@ -58,7 +58,7 @@ class CommandResult:
 
 @dataclass(frozen=True)
 class CommandOutput:
-    """What a command of a shell has put out so far, and how it stands."""
+    """The output of a shell's command so far, and its state."""
 
     state: Literal["running", "ended", "uncertain"]  # uncertain: the machine was restarted, and the outcome is lost
     text: str  # without the codes that colour a terminal
@@ -254,7 +254,7 @@ class Shell(Unit):
 
     @step(name="shell.waiting", identity=_of_shell)
     async def waiting(self) -> Literal["secret", "prompt"] | None:
-        """What the foreground program waits for: a password, other input, or nothing that can be seen.
+        """The kind of input the foreground program waits for: a password, other input, or none that can be seen.
 
         A program with a line editor of its own counts as waiting whenever it sleeps.
         """
@@ -333,7 +333,7 @@ class Shell(Unit):
 
 
 def shell_command(argv: Sequence[str] | None) -> tuple[list[str], bool]:
-    """What to start, and whether it is a shell whose commands are known: bash, by itself."""
+    """The program to start, and True if its commands can be followed: bash without arguments."""
     if argv is not None and list(argv) not in _BASH:
         return list(argv), False
     bash = shutil.which("bash")

@@ -26,7 +26,7 @@ _OF_THE_MACHINE = environment.OF_THE_HOST | {"HOSTTYPE", "MACHTYPE", "OSTYPE"}
 
 
 class Contents(Struct, frozen=True):
-    """What was in a shell when it was taken along."""
+    """The contents of a shell at the time of the export."""
 
     host: str
     recipe: dict[str, Any]  # as its keeper would make it again
@@ -35,7 +35,7 @@ class Contents(Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Instead:
-    """What a unit is made of in place of one that another keeper had."""
+    """The data to make a unit from, in place of one that another keeper had."""
 
     told: dict[str, Any]  # for its record
     recipe: dict[str, Any] = field(default_factory=dict)  # more of it, or other values
@@ -43,7 +43,7 @@ class Instead:
 
 
 async def contents_of(client: Client, record: Record, host: str) -> Contents | None:
-    """What is in a shell now; None if its keeper cannot tell."""
+    """The present contents of a shell; None if its keeper cannot tell."""
     told = (await client.ask("recipe", unit=record.uid, elsewhere=True)).args
     if not told.get("learnt") or "state" not in told["recipe"]:
         return None

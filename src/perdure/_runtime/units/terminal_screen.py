@@ -20,7 +20,7 @@ def plain(data: bytes) -> str:
 
 
 def whole_length(data: bytes) -> int:
-    """How many bytes of this can be read now: without the beginning of a code, or of a character, at its end."""
+    """The number of bytes that can be read now, without an incomplete code or character at the end."""
     end = len(data)
     while (at := data.rfind(b"\x1b", max(0, len(data) - _LONGEST_CODE), end)) >= 0 and _is_open(data[at:end]):
         end = at
@@ -42,7 +42,7 @@ def _is_open(code: bytes) -> bool:
 
 
 def place_of(data: bytes, length: int) -> int:
-    """How many bytes must be read for this many characters of plain text."""
+    """The number of bytes to read for this many characters of plain text."""
     low, high = 0, len(data)
     while low < high:
         middle = (low + high) // 2
@@ -54,7 +54,7 @@ def place_of(data: bytes, length: int) -> int:
 
 
 def render(data: bytes, rows: int, columns: int) -> str:
-    """What a person would see: the last screen, by the codes most programs use."""
+    """The last screen as a person would see it, by the codes that most programs use."""
     screen = _Screen(rows, columns)
     at = 0
     for found in _CODES.finditer(data):

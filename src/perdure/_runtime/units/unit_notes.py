@@ -35,7 +35,7 @@ _KIND = "unit"
 
 
 class Note(Struct, frozen=True, kw_only=True):
-    """Who has a unit, and the answer of a request that was read."""
+    """Notes in the store: the keeper that has each unit, and the answer of each request that was read."""
 
     keeper: str  # which folder of a keeper
     host: str
@@ -179,7 +179,7 @@ def _digest(recipe: Mapping[str, Any]) -> str:
 
 
 def command_of(shell: str, id: str) -> str:
-    """What stands for a command of a shell in place of a unit's name; it goes with its shell."""
+    """The key of a command's note, in place of a unit's name. The note is deleted with its shell."""
     return f"shell {shell}\n{id}"
 
 

@@ -150,7 +150,7 @@ def _lost(record: Record) -> Verdict:
 
 
 def ending(status: int | None) -> str:
-    """How a process ended, in words."""
+    """The end of a process, in words."""
     if status is None:
         return "it has not ended"
     if status == _UNSEEN:

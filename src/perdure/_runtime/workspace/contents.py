@@ -1,4 +1,4 @@
-"""Which contents of a folder are new since its last cut, read so that they fit what is told of them.
+"""Find the contents of a folder that are new since its last cut, and read them so that they match their recorded facts.
 
 A file that looks as it did (inode, size, both times) is not read again, unless it was written so shortly before the
 last cut that its times could not show another write. A file that changes while it is read is read again.
@@ -53,7 +53,7 @@ class Last(msgspec.Struct, frozen=True):
 
 
 class Contents:
-    """What a cut adds to the last one; `walked` is corrected where a file changed since it was looked at."""
+    """The changes since the last cut. `walked` is corrected for files that changed since they were examined."""
 
     def __init__(
         self, root: Path, home: Path, walked: Walked, last: Iterable[Seen], sealer: Sealer | None = None
@@ -114,7 +114,7 @@ class Contents:
                 blob.source.unlink()
 
     def seen(self, began: int) -> list[Seen]:
-        """How everything looks, for the next cut."""
+        """The state of every file, for comparison at the next cut."""
         return [
             Seen(*found, self._oids.get(path, "") if found.kind != "folder" else "", _is_settled(found, began))
             for path, found in self._walked.found.items()

@@ -124,7 +124,7 @@ class Workspace:
     # ── putting back ────────────────────────────────────────────────────────────────────────────
 
     def read(self, cut: str) -> tuple[Manifest, Mapping[bytes, tuple[str, str]]]:
-        """What a cut holds, checked.
+        """The checked contents of a cut.
 
         Raises:
             NotFound: there is no such cut here.

@@ -1,4 +1,4 @@
-"""What is in a folder: every file, link and folder, apart from what is not to be cut.
+"""List a folder: every file, link and folder, except those that must not be in a cut.
 
 Left out are perdure's own folders, the inside of repositories (`.git`, unless asked for) and, where git knows
 the folder, what git ignores (unless asked for). Nested repositories are walked like any folder, each with its
@@ -44,7 +44,7 @@ class Found(NamedTuple):
 
 @dataclass(slots=True)
 class Walked:
-    """What was found, what git ignores, and what cannot be cut, with the reason."""
+    """The paths found, those that git ignores, and those that cannot be in a cut, with the reason."""
 
     found: dict[bytes, Found] = field(default_factory=dict)
     ignored: list[bytes] = field(default_factory=list)
@@ -149,7 +149,7 @@ def git_head(root: Path) -> str | None:
 
 
 def git_changes(root: Path) -> bytes:
-    """What differs from that commit, as git lists it, in repositories inside it too; empty when nothing does."""
+    """The differences from that commit, as git lists them, also in nested repositories; empty when there are none."""
     folder = os.fsencode(root)
     # Not into submodules: there git would go by their own configuration, with the filters it names.
     status = ("status", "--porcelain", "-z", "--untracked-files=normal", "--ignore-submodules=dirty")

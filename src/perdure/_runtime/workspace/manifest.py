@@ -1,4 +1,4 @@
-"""What git does not know of a workspace: modes, times, empty folders, and what was left out.
+"""The facts about a workspace that git does not store: modes, times, empty folders, and paths that were left out.
 
 Pure: records and their bytes. A manifest goes with its cut and may come from another machine, so it is read
 strictly and its names are checked before anything is done with them.

@@ -1,4 +1,4 @@
-"""How the names of a workspace stand in the object store, and which names stay inside a folder. Pure."""
+"""Write the names of a workspace for the object store, and check that a name stays inside a folder. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where cuts are kept: a git object store of perdure's own, beside the store, never the user's.
+"""The storage of cuts: a git object store of perdure's own, beside the store, never the user's.
 
 A cut is one commit without a parent, under `refs/cuts/<id>`: the folder `files` holds what was in the workspace,
 the file `manifest` what git does not know (modes, times, empty folders). Contents are named by their SHA-256, so
@@ -46,7 +46,8 @@ class Blob(NamedTuple):
 
 
 class News(Protocol):
-    """What a cut adds to the one before: `changes` (path, git mode, oid) and `removed` hold once all blobs are read."""
+    """The changes of a cut to the one before: `changes` (path, git mode, oid) and `removed` hold once all blobs are
+    read."""
 
     changes: list[tuple[bytes, str, str]]
     removed: list[bytes]
@@ -74,11 +75,11 @@ class Objects:
 
     @property
     def sealer(self) -> Sealer | None:
-        """What seals the next cut; None without a key."""
+        """The sealer of the next cut; None without a key."""
         return self._sealer(self._ring.current.id) if self._ring.current is not None else None
 
     def sealer_of(self, cut: str) -> Sealer | None:
-        """What has sealed a cut; None if it lies in clear.
+        """The sealer of a stored cut; None if it is stored in clear.
 
         Raises:
             KeyMissing: its key is not here.
@@ -175,7 +176,7 @@ class Objects:
             self.run("config", name, value)
 
     def _sweep(self) -> None:
-        """What a failed import leaves lying about."""
+        """The files that a failed import leaves behind."""
         for pattern in ("fast_import_crash_*", "objects/pack/tmp_*"):
             for path in self.folder.glob(pattern):
                 with suppress(OSError):

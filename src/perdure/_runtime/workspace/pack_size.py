@@ -22,7 +22,7 @@ _BEGINNING = 2 * _LONGEST_NUMBER
 
 
 def measure(pack: IO[bytes], *, most: int) -> int:
-    """How many bytes the objects of a pack are, unpacked.
+    """Measure the unpacked size of the objects in a pack.
 
     Raises:
         ValueError: they are more than `most`, one cannot be held in memory, or it is not a pack.

@@ -32,7 +32,7 @@ _MOST_PACKED = 32 * PIECE
 
 
 class Sealer:
-    """What one key seals of cuts."""
+    """Seal and open the contents of cuts with one key."""
 
     id: str
     name: Callable[[bytes], bytes]
@@ -124,7 +124,7 @@ class Sealer:
 
 
 def sealed_size(size: int) -> int:
-    """How long contents of this size are as pieces."""
+    """The length of contents of this size, once they are sealed in pieces."""
     return 1 + size + _OVER * max(1, -(-size // PIECE))
 
 

@@ -132,7 +132,7 @@ def _depth(item: Found | Entry) -> int:
 
 
 class _Alone:
-    """What is left alone: these paths, all below them, and the folders that lead to them."""
+    """The paths that are not touched: these, all below them, and the folders that lead to them."""
 
     def __init__(self, paths: Sequence[bytes]) -> None:
         self._paths = set(paths)
@@ -160,7 +160,7 @@ class Swap:
 
     @classmethod
     def prepare(cls, home: Path, root: Path, stage: Path, steps: Sequence[Step], made: Sequence[Path] = ()) -> Swap:
-        """What will be done, on disk before anything is."""
+        """The plan of a swap. It is on disk before the first step is done."""
         folder = home / "restores"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         path = folder / f"{secrets.token_hex(8)}.restore"
@@ -212,7 +212,7 @@ class Swap:
 
 
 class _Place:
-    """Where one step's thing is, is to come from, and is to be put aside."""
+    """The paths of one step: the target, the source, and the place for the former contents."""
 
     def __init__(self, record: StepRecord, number: int) -> None:
         self.root, self.path = record.root, record.steps[number].path

@@ -19,7 +19,7 @@ Columns = dict[str, Any]
 
 
 class _Kind(NamedTuple):
-    """How the rows of one table are kept here: by which columns, as which class (None: one value)."""
+    """The form of one table's rows in memory: their key columns, and their class (None: one value)."""
 
     key: tuple[str, ...]
     row: Any

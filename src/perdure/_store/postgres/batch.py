@@ -1,4 +1,4 @@
-"""How a batch of writes becomes one transaction: how many, in which order, behind which locks. Pure.
+"""Turn a batch of writes into one transaction: their order, their rounds and their locks. Pure.
 
 Two processes that lock the same rows in different orders wait for each other for ever. So every batch
 takes all its row locks before it changes anything, in one order: tasks, then leases, then workers, each

@@ -65,7 +65,7 @@ class Lost(Exception):
 
 
 class Patience:
-    """How long to keep trying after a connection was lost."""
+    """The time to keep trying after a connection was lost."""
 
     def __init__(self, connector: Connector) -> None:
         self._connector = connector

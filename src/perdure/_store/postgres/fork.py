@@ -1,4 +1,4 @@
-"""What the child of a fork does with its parent's connections: nothing."""
+"""Keep the child of a fork from touching its parent's connections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a SQLite store may live, and the folder made for it.
+"""Check the place of a SQLite store, and make its folder.
 
 Refuses what would lose data: a SQLite with the WAL-reset bug, and network file systems, whose locks and
 shared memory are not those of one machine.

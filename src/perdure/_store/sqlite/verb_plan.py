@@ -1,4 +1,4 @@
-"""How a verb is carried out: its statements, when each one runs, and where its answer comes from.
+"""The plan of a verb: its statements, the condition of each one, and the source of its answer.
 
 The first statement carries the verb's condition. If it says RETURNING, or only looks, its row is the answer. RETURNING
 costs half as much again as the statement itself, so the verbs that run most often do without: whether they changed a

@@ -38,7 +38,7 @@ class SqliteLine:
         return frozenset()
 
     def pass_over(self, before: int, after: int) -> None:
-        """What changed the file between these two versions is not news, if all before it was heard."""
+        """Ignore the change of the file between these two versions, if all earlier changes were heard."""
         if self._seen == before:
             self._seen = after
 

@@ -142,7 +142,7 @@ def _info(uid: str, row: CheckpointHead) -> CheckpointInfo:
 
 
 def value_at(value: Json, path: Path, store: Store) -> Json:
-    """What a path leads to in a value.
+    """The part of a value that a path leads to.
 
     Raises:
         NotFound: it leads to nothing.

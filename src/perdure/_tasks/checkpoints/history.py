@@ -23,7 +23,7 @@ _MOST_TRIES = 100  # of a rollback beside an attempt that goes on meanwhile
 
 
 class KeptEntries(NamedTuple):
-    """What a durable function's task keeps of its journal when it is rolled back."""
+    """The part of its journal that a durable function's task keeps when it is rolled back."""
 
     entries: str  # packed
     seen: int  # the position of the last entry they were chosen from

@@ -1,4 +1,4 @@
-"""Which checkpoints of a task can be removed, and what has to be done first. Pure.
+"""Find the checkpoints of a task that can be removed, and the work that must be done first. Pure.
 
 A checkpoint is removed when a limit says so: enough newer ones, too old, too many bytes. Never removed are the state, a
 pinned or a labelled one, the newest good one, and checkpoint 0, the last resort of `invalidate_if`. A checkpoint that
@@ -20,7 +20,7 @@ from perdure.errors import InvalidInput
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """How many checkpoints to keep. A limit of None does not apply; every other one does."""
+    """Limits on the checkpoints to keep. A limit of None does not apply; every other one does."""
 
     keep_last: int | None = None  # checkpoints of a task
     keep_for: timedelta | None = None  # since a checkpoint was made
@@ -50,7 +50,7 @@ class Policy:
 
 
 class Plan(NamedTuple):
-    """What to do with a task's checkpoints, in this order."""
+    """The actions on a task's checkpoints, in this order."""
 
     rebase: tuple[int, ...]  # become keyframes; oldest first, so that each shortens the chains after it
     prune: tuple[int, ...]  # go; newest first, so that none is removed while another builds on it
@@ -76,7 +76,7 @@ def plan(rows: Sequence[FrameRow], state_seq: int, policy: Policy, now_ms: int) 
 
 
 def _down_to(limit: int, sizes: _Sizes, candidates: Sequence[FrameRow]) -> tuple[list[int], int]:
-    """How many of the first candidates to remove, and the bytes that remain.
+    """The number of first candidates to remove, and the bytes that remain.
 
     When the limit cannot be reached, remove the number that leaves the fewest bytes: a keyframe in place of a short
     delta can take more than the removed ones free.

@@ -46,7 +46,7 @@ class Inbox(StoreOwner):
         return await pages.read_page(self._store, INBOX_KINDS if kinds is None else kinds, only, limit, cursor)
 
     async def count(self) -> Mapping[InboxKind, int]:
-        """How many items of each kind are open."""
+        """The number of open items of each kind."""
         return await pages.count(self._store)
 
     async def get(self, pause_id: str) -> InboxItem:

@@ -100,7 +100,7 @@ def _or_never(moment: int | None) -> int:
 
 
 async def count(store: Store) -> dict[InboxKind, int]:
-    """How many items of each kind are open. For tasks that pause by themselves for an input, the kind is sealed: the
+    """The number of open items of each kind. For tasks that pause by themselves for an input, the kind is sealed: the
     first thousand are opened, and the rest count as inputs."""
     found: dict[InboxKind, int] = dict.fromkeys(INBOX_KINDS, 0)
     rows = await store.query("count_inbox", namespace=store.namespace)

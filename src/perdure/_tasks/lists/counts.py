@@ -17,7 +17,7 @@ _MOST_VALUES = 200
 
 
 async def count(store: Store, filter_: TaskFilter | None) -> Counts:
-    """How many tasks match, by status and by reason."""
+    """The number of matching tasks, by status and by reason."""
     wanted = TaskFilter() if filter_ is None else filter_
     check_page(wanted, "newest", 1, ())
     if wanted.is_empty:

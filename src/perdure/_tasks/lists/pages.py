@@ -30,7 +30,7 @@ _FORMS: dict[Sort, re.Pattern[str]] = {
 
 
 class Start(NamedTuple):
-    """Where a page begins: among the beginnings of ids, after one of them, or else at a place in its order."""
+    """The beginning of a page: an id to continue after, or a place in the page's order."""
 
     after_id: str | None
     place: Place

@@ -151,7 +151,7 @@ async def take_after_task(store: Store, wait: EndedWait) -> bool:
 
 
 async def end_of(store: Store, other: TaskRow) -> dict[str, Json]:
-    """How another task ended, in a form that needs none of its classes."""
+    """The end of another task, in a form that needs none of its classes."""
     found: dict[str, Json] = {"id": other.id, "status": other.status}
     for kind, sealed in (("result", other.result), ("error", other.error)):
         if sealed is not None:

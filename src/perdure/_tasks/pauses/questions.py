@@ -58,7 +58,7 @@ class Question(Struct, frozen=True, kw_only=True):
 
     @property
     def way_on(self) -> str:
-        """What ends the pause."""
+        """The answer that ends the pause."""
         if self.is_about_effect:
             return f"an answer: perdure answer {quote(self.task_id)} {'|'.join(self.choices)}"
         if self.is_about_signal:

@@ -45,7 +45,7 @@ class Broken(NamedTuple):
 
 @dataclass(slots=True)
 class Audit:
-    """What was checked, what does not fit, and what could not be read."""
+    """The result of a check: the number of records, the first that does not match, and those that could not be read."""
 
     tasks: int = 0
     events: int = 0

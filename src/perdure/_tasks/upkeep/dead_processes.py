@@ -1,4 +1,4 @@
-"""Which processes have registered, which of them are proven dead, and what the dead still hold.
+"""Find the registered processes that are proven dead, and the leases that they still hold.
 
 A lease outlives its holder until another process takes it over. Until then the task's status is `running` although no
 process works on it, so lists of tasks should say so.

@@ -70,7 +70,7 @@ class HeldBack(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Report:
-    """What was removed; after a dry run, what would be."""
+    """The numbers of removed things; after a dry run, of those that would be removed."""
 
     dry_run: bool
     pruned: list[Pruned] = field(default_factory=list)

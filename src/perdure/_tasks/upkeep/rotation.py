@@ -64,7 +64,7 @@ class _Sealed(NamedTuple):
 
 
 async def keys_in_use(store: Store) -> dict[str, int]:
-    """How many records each key seals, in all namespaces; NO_KEY counts those that are not sealed."""
+    """The number of records that each key seals, in all namespaces; NO_KEY counts those that are not sealed."""
     counts: dict[str, int] = {}
     for kind in await _kinds(store):
         async for found in _walk(store, kind):

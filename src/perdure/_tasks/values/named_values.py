@@ -55,7 +55,7 @@ class Shelf(Generic[T]):
         return [self._kept(row) for row in await self._store.rows(ValueRow, "due_values", **asked)]
 
     async def until_next(self, now: int) -> timedelta | None:
-        """How long it is, from this moment, until the first value is due; None if none ever is."""
+        """The time from this moment until the first value is due; None if none ever is."""
         asked = {"uid": self._owner, "kind": self._kind, "by": _FOREVER_MS, "limit": 1}
         rows = await self._store.rows(ValueRow, "due_values", **asked)
         return timedelta(milliseconds=(rows[0].due_at or 0) - now) if rows else None

@@ -24,7 +24,7 @@ def delay_after(tries: int, *, patience: float = 0.0, dice: float = 0.5) -> floa
 
 
 def patience_asked(status: int | None, headers: Mapping[str, str], now: float) -> float:
-    """How many seconds a receiver asks us to wait: Retry-After of a 429 or 503, in seconds or as a date."""
+    """The seconds that a receiver asks us to wait: Retry-After of a 429 or 503, in seconds or as a date."""
     text = headers.get("retry-after", "").strip()
     if status not in _ASKS_FOR_PATIENCE or not text or len(text) > 40:
         return 0.0

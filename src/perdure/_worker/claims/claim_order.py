@@ -118,7 +118,7 @@ class ClaimOrder:
         return rest is None or now >= rest[0]
 
     async def until_next(self) -> timedelta | None:
-        """How long it is until a task may begin that is to begin later; None if there is none."""
+        """The time until the first delayed task may begin; None if there is none."""
         store, now = self._store, await self._store.wall_ms()
         found = await store.query("next_start", namespace=store.namespace, now=now)
         moments = [moment for (moment,) in found if moment is not None]

@@ -32,7 +32,7 @@ def progress_mark(line: int, checkpoints: int, entries: Sequence[Entry]) -> int:
 
 
 def after_loss(losses: int, mark_before: int, mark: int, max_retries: int) -> Loss:
-    """What follows a death that comes after `losses` others at `mark_before`."""
+    """Decide what follows a death that comes after `losses` others at `mark_before`."""
     count = losses + 1 if losses and mark == mark_before else 1
     wait = timedelta(0) if count == 1 else min(FIRST_WAIT * 2 ** min(count - 2, 20), LONGEST_WAIT)
     return Loss(count, mark, wait, gives_up=count > max_retries)

@@ -71,6 +71,6 @@ async def take_all(work: Iterable[Awaitable[bool]]) -> None:
 
 
 def time_until_next(moments: Iterable[int], now: int) -> timedelta | None:
-    """How long it is to the first of these moments that is still to come; None if there is none."""
+    """The time until the first of these moments that is not over; None if all are over."""
     later = min((moment for moment in moments if moment > now), default=None)
     return None if later is None else timedelta(milliseconds=later - now)

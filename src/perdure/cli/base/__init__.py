@@ -1,4 +1,4 @@
-"""What all commands share: arguments, options, the app, errors."""
+"""The parts that all commands share: arguments, options, the app, errors."""
 
 from perdure._ground.lazy_door import lazy_door
 

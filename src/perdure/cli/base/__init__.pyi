@@ -1,4 +1,4 @@
-"""What all commands share: arguments, options, the app, errors.
+"""The parts that all commands share: arguments, options, the app, errors.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """

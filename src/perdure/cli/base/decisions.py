@@ -1,4 +1,4 @@
-"""What a command says after a decision about one pause."""
+"""The answer of a command after a decision about one pause."""
 
 from __future__ import annotations
 

@@ -84,11 +84,11 @@ class Invocation:
 
     @property
     def user(self) -> str:
-        """Who runs the command. A server signs with the name of the API key instead."""
+        """The user who runs the command. A server signs with the name of the API key instead."""
         return self.store.presence.user if self.server is None else ""
 
     async def job(self, path: str, body: Any = None) -> Any:
-        """What a job of the server came to, once it has ended; None when the store itself is here.
+        """The result of a server's job, once it has ended; None when the store itself is here.
 
         Raises:
             PerdureError: the job has failed.

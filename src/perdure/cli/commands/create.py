@@ -86,7 +86,7 @@ async def command(
 
 
 def _config(given: dict[str, Any]) -> Any:
-    """What was asked for over the defaults; None when nothing was."""
+    """The config that the options ask for; None when they ask for the defaults."""
     from perdure._model import Config
 
     chosen = {key: value for key, value in given.items() if value is not None}

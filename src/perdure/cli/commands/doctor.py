@@ -58,7 +58,7 @@ async def command(call: Invocation, quiet: bool, adopt_copy: bool) -> None:
 
 
 async def _through_a_server(call: Invocation) -> list[Finding] | None:
-    """What the server's doctor found; None when the store itself is here."""
+    """The findings of the server's doctor; None when the store itself is here."""
     told = await call.job("/v1/store/doctor")
     if told is None:
         return None
@@ -77,7 +77,7 @@ async def _adopt(store: Store) -> None:
 
 
 async def _served(call: Invocation) -> Sequence[Finding]:
-    """What is to be said of servers, API keys and webhooks."""
+    """The findings about servers, API keys and webhooks."""
     from perdure.server import examine_server
 
     with suppress(PerdureError):  # the store cannot be used, as was said above
@@ -86,7 +86,7 @@ async def _served(call: Invocation) -> Sequence[Finding]:
 
 
 async def _live(call: Invocation) -> Sequence[Finding]:
-    """What is to be said of live things, where there are such."""
+    """The findings about live units, if there are any."""
     if sys.platform == "win32":
         return []
     from perdure._runtime import keeper_checkup as checkup

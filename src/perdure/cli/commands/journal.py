@@ -60,7 +60,7 @@ async def command(call: Invocation, id: str, which: int | None, after: int, last
 
 
 def _outcome(one: JournalCall) -> str:
-    """What it returned, or how it failed and where."""
+    """The result of a call, or its failure and the place."""
     if one.error is None:
         return one.returned
     failed = ": ".join(filter(None, (one.error.type, one.error.message)))

@@ -63,7 +63,7 @@ def install(call: Invocation, client: str, yes: bool, only_print: bool) -> None:
 
 
 def _own_command(call: Invocation, client: str) -> list[str]:
-    """How to start this program: by name where a client finds it, else by its path.
+    """The command that starts this program: its name where a client finds it, else its path.
 
     A client that is not started from this virtual environment finds no name in it. The file of codex belongs to one
     person, so it gets the path; those of a project are shared, so they keep the name.

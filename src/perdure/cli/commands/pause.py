@@ -60,7 +60,7 @@ async def command(
 
 
 def payload_of(fields: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """What stands behind --set, as the pause takes it."""
+    """The fields given by --set, in the form that the pause takes."""
     payload = patch_of(fields)
     for key, text in fields:
         if key in _TAKEN or not key.isidentifier():

@@ -73,7 +73,7 @@ async def _view(call: Invocation, id: str, last: int, full: bool) -> View:
 
 
 async def _questions(call: Invocation, task: Task, record: TaskRecord) -> Sequence[Any]:
-    """What the task asks; through a server, as its inbox shows it."""
+    """The questions of the task; through a server, as its inbox shows them."""
     if call.server is not None:
         return [one for one in await call.app.inbox.of(task) if one.answer is None]
     return await questions_of(store_of(task), task.id, task.uid, has_ended=record.is_finished)
@@ -155,7 +155,7 @@ def _named(record: TaskRecord) -> dict[str, str]:
 
 
 def _config(config: Config) -> str:
-    """What differs from the defaults."""
+    """The settings that differ from the defaults."""
     chosen, usual = plain(config), plain(Config())
     return ", ".join(f"{name}={value}" for name, value in chosen.items() if value != usual[name])
 

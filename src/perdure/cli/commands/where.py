@@ -109,7 +109,7 @@ def _frame_lines(frame: CallFrame) -> Iterator[tuple[str, str]]:
 
 
 def _in_one_line(child: Where) -> Iterator[str]:
-    """What a child task is doing, one text for each field."""
+    """The position of a child task, one text for each field."""
     for name, text in _lines(child):
         if text and name not in ("function", "worked on by"):
             yield f"{name}: {text}"

@@ -11,7 +11,7 @@ SHORTEST = 4
 
 
 def check_task_id(task_id: str) -> str:
-    """What is wrong with the id; empty when it is fine."""
+    """The fault of an id; empty when it has none."""
     if _HEX.fullmatch(task_id):
         return "is random: it does not say what the task is about, and a restarted program cannot find it"
     words = [word for word in re.split(r"[^A-Za-z]+", task_id) if word]

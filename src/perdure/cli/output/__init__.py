@@ -1,4 +1,4 @@
-"""What a person or a program reads: tables, colours, words, JSON."""
+"""Output for people and programs: tables, colours, words, JSON."""
 
 from perdure._ground.lazy_door import lazy_door
 

@@ -1,4 +1,4 @@
-"""What a person or a program reads: tables, colours, words, JSON.
+"""Output for people and programs: tables, colours, words, JSON.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """

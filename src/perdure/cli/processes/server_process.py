@@ -36,7 +36,7 @@ from perdure.server import (
 
 
 class ServerChoice(NamedTuple):
-    """What the options of the command line say."""
+    """The server's options from the command line."""
 
     host: str | None = None
     port: int | None = None

@@ -26,7 +26,7 @@ _FOR_GOOD = (2, 4, 5)
 
 
 class ServerCommand:
-    """How the server is started: with a socket that listens already and outlives a server that dies."""
+    """The command that starts the server, with a socket that listens already and outlives a server that dies."""
 
     def __init__(self, options: Sequence[str], listening: socket.socket) -> None:
         fd = listening.fileno()

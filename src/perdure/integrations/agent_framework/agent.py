@@ -122,7 +122,7 @@ def _stored(result: Any) -> dict[str, Any]:
 
 
 def _result(told: Any) -> Any:
-    """What a tool returned; a person who settled it may have given a plain value, or none."""
+    """The result of a tool. A person who settled the call can have given a plain value, or none."""
     if isinstance(told, dict) and "contents" in told:
         return [Content.from_dict(one) for one in told["contents"]]
     if isinstance(told, dict) and "value" in told:

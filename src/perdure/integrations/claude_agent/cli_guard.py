@@ -49,7 +49,7 @@ def main(parent: int, command: list[str]) -> int:
 
 
 def _watch(parent: int, command: list[str]) -> int:
-    """Where the kernel does not tell: stand between them, and look."""
+    """Without help of the kernel: stand between parent and child, and check for the parent's end."""
     child = subprocess.Popen(command)
     signal.signal(signal.SIGTERM, lambda *_: child.terminate())
     signal.signal(signal.SIGINT, signal.SIG_IGN)

@@ -54,7 +54,7 @@ _STARTED = (
 
 @dataclasses.dataclass
 class Session:
-    """What the journal says of a session, rebuilt by each attempt."""
+    """The journal's view of a session, rebuilt by each attempt."""
 
     id: str
     project: str
@@ -67,7 +67,7 @@ class Session:
 
 @dataclasses.dataclass
 class Setting:
-    """What is the same in every life."""
+    """The data that is the same in every life of the CLI."""
 
     app: Perdure
     task_id: str
@@ -95,7 +95,7 @@ class CliLife:
     # ── for the runner ──────────────────────────────────────────────────────────────────────────
 
     async def next(self) -> dict[str, Any]:
-        """What the CLI wants next; it is started if it does not run."""
+        """The next message of the CLI; starts the CLI if it does not run."""
         if self._work is None:
             self._work = asyncio.create_task(self._live())
         first = await self._events.get()
@@ -233,7 +233,7 @@ class CliLife:
     # ── the transcript on this machine ──────────────────────────────────────────────────────────
 
     async def _import_local(self, store: _OneProject) -> None:
-        """What the CLI wrote and the SDK has not mirrored; only on the machine where it ran."""
+        """The lines that the CLI wrote and the SDK has not mirrored; only on the machine where it ran."""
         noted = await self._setting.app.storage.get(self._here)
         if not isinstance(noted, dict) or noted.get("host") != platform.node():
             return
@@ -344,7 +344,7 @@ class _OneProject(PerdureSessionStore):
         await self.keep(key, entries)
 
     async def keep(self, key: SessionKey, entries: Any) -> None:
-        """What `append` does for the SDK."""
+        """Store entries, as `append` does for the SDK."""
         await super().append({**key, "project_key": self._project}, entries)
         self._see(entries)
 

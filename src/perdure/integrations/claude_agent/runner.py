@@ -103,7 +103,7 @@ class DurableClaude:
             life.abandon()
 
     async def _project(self) -> str:
-        """Where the session's transcript is kept, on whichever machine it began."""
+        """The path of the session's transcript, on the machine where it began."""
 
         async def find() -> str:
             return project_key_for_directory(None if self._options.cwd is None else str(self._options.cwd))
@@ -158,7 +158,7 @@ async def _allow() -> None:
 
 
 def _told(value: Any) -> dict[str, Any]:
-    """What a tool returned; a person who settled it may have given a plain value, or none."""
+    """The result of a tool. A person who settled the call can have given a plain value, or none."""
     if isinstance(value, dict) and "content" in value:
         return value
     text = "It happened. Its result is not known." if value is None else str(value)

@@ -37,7 +37,7 @@ _MOST_CHANGES = 500
 
 @dataclass
 class _Transcript:
-    """What this process knows of a transcript."""
+    """This process's knowledge of a transcript."""
 
     batches: int = 0
     uuids: set[str] = field(default_factory=set)

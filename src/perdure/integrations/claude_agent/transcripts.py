@@ -1,4 +1,4 @@
-"""What a session's transcript tells about the calls in it, and the copy of it that the CLI keeps on its machine.
+"""Read the calls from a session's transcript, and from the copy that the CLI keeps on its machine.
 
 The entries belong to the CLI. Only what the Messages API defines is read in them (tool calls and their results), and
 the mark of a deferred call. If a later CLI writes that another way, a resume costs one more model call.

@@ -45,7 +45,7 @@ class Bubble:
             await asyncio.Event().wait()
 
     async def watch(self, work: Awaitable[Stopped[Any]]) -> Stopped[Any]:
-        """How the attempt ended; raises what LangGraph raised in it."""
+        """The result of the attempt; raises the exception that LangGraph raised in it."""
         attempt: asyncio.Future[Stopped[Any]] = asyncio.ensure_future(work)
         both: set[asyncio.Future[Any]] = {attempt, self._raised}
         try:

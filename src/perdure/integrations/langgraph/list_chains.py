@@ -1,4 +1,4 @@
-"""How a growing list is stored: each version as what it adds to an earlier one. Pure.
+"""Store a growing list: each version as the items it adds to an earlier one. Pure.
 
 A conversation is a list that gains a message a turn. Stored whole at each turn it grows with its square. Here a version
 is a *link*: how many items it keeps of an earlier version, and the items behind them. After 32 links of one level the

@@ -1,4 +1,4 @@
-"""Where the rows of a thread are kept in `app.storage`. Pure.
+"""The keys of a thread's rows in `app.storage`. Pure.
 
     execution/<task>/lg/c/<ns>/<checkpoint id>                 a checkpoint without its channel values
     execution/<task>/lg/v/<ns>/<channel>/<version>             the value of a channel
@@ -57,7 +57,7 @@ class ThreadKeys:
         self.root = f"{owner_prefix('execution', self.task_id)}lg/"
 
     def checkpoints(self, ns: str | None = None) -> str:
-        """What the keys of the checkpoints begin with: of one namespace, or of all."""
+        """The prefix of the checkpoints' keys, for one namespace or for all."""
         return f"{self.root}c/" if ns is None else f"{self.root}c/{_namespace(ns)}/"
 
     def checkpoint(self, ns: str, checkpoint_id: str) -> str:

@@ -49,7 +49,7 @@ async def _run_tool(name: str, args: dict[str, Any]) -> tuple[str, bytes]:
 
 
 def _unit(tool: str, how: How) -> Callable[..., Awaitable[tuple[str, bytes]]]:
-    """What a tool's call is recorded as."""
+    """The recorded form of a tool's call."""
     options = options_of(tool, how)
     kind = options.pop("kind")
 
@@ -128,7 +128,7 @@ class DurableTools(AgentMiddleware[Any, Any]):
 
 
 def _place(request: ToolCallRequest) -> str:
-    """What tells this call from all others of its thread, the same after a restart.
+    """The identity of this call within its thread, the same after a restart.
 
     Some models count their calls anew in each message, or give one id to two calls of a message. So the message that
     makes the call is a part of it, and so are the arguments where the message has other calls of the same id.

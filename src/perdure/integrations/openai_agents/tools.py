@@ -105,5 +105,6 @@ def _recorded_above(tool: FunctionTool, how: How) -> FunctionTool:
 
 
 def _storable(value: Any) -> Any:
-    """What the SDK hands to the model: text and JSON-like values as they are, its own output types by their fields."""
+    """The value that the SDK passes to the model: text and JSON-like values as they are, its own output types by their
+    fields."""
     return to_jsonable_python(value, fallback=str)

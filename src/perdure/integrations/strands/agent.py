@@ -207,7 +207,7 @@ def _error(context: ExecuteToolContext, text: str, error: Exception | None = Non
 
 
 def _result(told: Any) -> dict[str, Any]:
-    """What a tool returned; a person who settled it may have given a plain value, or none."""
+    """The result of a tool. A person who settled the call can have given a plain value, or none."""
     if isinstance(told, dict) and "result" in told:
         return dict(told["result"])
     text = "It happened. Its result is not known." if told is None else str(told)

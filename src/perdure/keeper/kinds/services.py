@@ -86,7 +86,7 @@ class Service(Spooled):
     # ── which process a client knows ────────────────────────────────────────────────────────────
 
     def found(self, by: list[int]) -> dict[str, Any]:
-        """Which process there was when a client was last told, if it is another now.
+        """The process that a client was last told of, if the service has another one now.
 
         A restart is told to each open of the attempt that finds it, and not to the next attempt.
         """

@@ -63,7 +63,7 @@ class Spooled(Held):
         self._hurry()
 
     def errors(self, output: int) -> int:
-        """Where its errors go: with its output."""
+        """The destination of its errors: its output."""
         return output
 
     def line(self) -> int | None:
@@ -71,7 +71,7 @@ class Spooled(Held):
         return None
 
     def input(self) -> int:
-        """What the program reads from: nothing."""
+        """The program's input: empty."""
         return os.open(os.devnull, os.O_RDONLY)
 
     def command(self) -> Program:
@@ -133,7 +133,7 @@ class Spooled(Held):
         self.keeper.save(unit)
 
     def status_unseen(self) -> int:
-        """How it ended, as far as that is known without a witness."""
+        """Its end, as far as it is known without a witness."""
         return UNSEEN
 
     def _close_pidfd(self) -> None:
@@ -164,7 +164,7 @@ class Spooled(Held):
 
     @property
     def _shift(self) -> int:
-        """How far offsets have run away from places in the file, because somebody has cut it short."""
+        """The difference between offsets and places in the file, after another program has truncated it."""
         return int(self.unit.facts.get("shift", 0))
 
     @property
@@ -248,7 +248,7 @@ class Spooled(Held):
         return answer
 
     async def more(self, call: Call) -> Answer:
-        """What was put out from an offset on, as soon as there is something, or the program has ended."""
+        """The output from an offset on, as soon as there is some or the program has ended."""
         start = call.get("start", int, 0)
         await self.wait_until(lambda: self.size > start)
         return self.read(call)

@@ -34,7 +34,7 @@ __all__ = [
 
 
 def outcome_of_commit(options: dict[str, str], note: dict[str, Any], *, is_over: bool) -> tuple[str, str]:
-    """How a COMMIT ended of which only the note is left: committed, rolled back or uncertain, and the reason.
+    """The outcome of a COMMIT of which only the note is left: committed, rolled back or uncertain, and the reason.
 
     Raises:
         ConnectionError: the server refuses us, stays away, or the connection broke.

@@ -1,4 +1,4 @@
-"""How long an open transaction waits for a client. Pure.
+"""The time that an open transaction waits for a client. Pure.
 
 A transaction without a client holds locks and keeps the server from cleaning up, so there is always a limit. The
 server's own time-outs end the whole session; the transaction is rolled back a little before, so that the rest of the

@@ -1,4 +1,4 @@
-"""Which sockets are watched, and what is called when one is ready."""
+"""Watch sockets, and call a function when one is ready."""
 
 from __future__ import annotations
 

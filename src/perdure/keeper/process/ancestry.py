@@ -1,4 +1,4 @@
-"""Which process started which, read from /proc."""
+"""The ancestry of processes, read from /proc."""
 
 from __future__ import annotations
 

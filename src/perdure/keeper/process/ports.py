@@ -1,4 +1,4 @@
-"""Which process listens on which port, from /proc: a unit's own processes, or a stranger."""
+"""Find the process that listens on a port, from /proc: one of the unit's own, or a foreign one."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class CannotStart(Exception):
 
 @dataclass(frozen=True)
 class Program:
-    """What to execute, and with what."""
+    """The program to execute, with its arguments, environment and descriptors."""
 
     argv: Sequence[str]
     cwd: str

@@ -65,7 +65,7 @@ def size(master: int) -> tuple[int, int]:
 
 
 def waits_for(master: int) -> Waiting | None:
-    """What the foreground process waits for.
+    """The kind of input that the foreground process waits for.
 
     "secret" is certain: echo is off in line mode. "prompt" means that a process in front sleeps while reading
     from a terminal, or, with line mode off (a REPL, an editor), while it waits for anything at all. For another

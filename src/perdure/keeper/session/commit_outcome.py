@@ -1,4 +1,4 @@
-"""How a transaction ended, as reported by the processes that hold sessions."""
+"""The outcome of a transaction, as reported by the processes that hold sessions."""
 
 from __future__ import annotations
 

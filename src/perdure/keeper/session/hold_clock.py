@@ -21,7 +21,7 @@ def seconds() -> float:
 
 
 def longest_wait() -> float:
-    """How long a wait can last before the clock is read again: moving a clock rings no bell."""
+    """The longest wait before the clock is read again, because moving a clock wakes no waiter."""
     return 0.005 if _moved() else 60.0
 
 

@@ -210,7 +210,7 @@ class Witness:
         return {"transaction": transaction, "why": why, "outcome": outcome, "blocks": _blocks(left, transaction, why)}
 
     def outcome_of(self, note: dict[str, Any]) -> dict[str, str]:
-        """How a promised COMMIT has `ended`: committed, rolled back or uncertain, and `why` that."""
+        """The outcome of a promised COMMIT: committed, rolled back or uncertain, and the reason."""
         ended, why = self._ask_outcome(note)
         return {"ended": ended, "why": why}
 

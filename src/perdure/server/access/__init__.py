@@ -1,4 +1,4 @@
-"""Who may come in: the guard that looks at a request's own lines, and the identities that look at its credential."""
+"""Access control: the guard checks a request's own lines, and the identities check its credential."""
 
 from perdure._ground.lazy_door import lazy_door
 

@@ -1,4 +1,4 @@
-"""Who may come in: the guard that looks at a request's own lines, and the identities that look at its credential.
+"""Access control: the guard checks a request's own lines, and the identities check its credential.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """

@@ -1,4 +1,4 @@
-"""What no credential can make right, decided from a request's own lines. Pure: no clock, no store, no socket.
+"""Refuse requests that no credential can make acceptable, by their own lines. Pure: no clock, no store, no socket.
 
 A browser sends our cookie with whatever page it shows, and sends requests to 127.0.0.1 for pages of strangers. So a
 request has to name a Host that is ours (a stranger's name that resolves to us is refused), and a request that changes
@@ -42,7 +42,7 @@ class RequestRefusal(NamedTuple):
 
 
 class ServerAddress(Struct, frozen=True):
-    """Where a server is reached."""
+    """The address at which a server is reached."""
 
     host: str  # that it is bound to
     port: int
@@ -111,7 +111,7 @@ def _refuse_foreign_write(own: str | None, headers: Mapping[str, str], *, has_se
 
 
 def client_address(peer: str, forwarded_for: str | None, proxies: Sequence[Network]) -> str:
-    """Where a request comes from: the nearest address that is not a trusted proxy's."""
+    """The origin of a request: the nearest address that is not a trusted proxy's."""
     if not forwarded_for or not is_in(peer, proxies):
         return peer
     address = peer

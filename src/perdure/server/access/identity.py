@@ -1,4 +1,4 @@
-"""Who a request comes from: an API key, a session's cookie, or the peer of a Unix socket.
+"""Identify the caller of a request: by an API key, a session's cookie, or the peer of a Unix socket.
 
 A request has one credential: with `Authorization`, its cookie counts for nothing. A credential that is not good is
 refused, also where another one would be. Routes that need none are not looked at.

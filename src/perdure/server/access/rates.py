@@ -1,4 +1,4 @@
-"""How often somebody may ask: token buckets, by credential and by address. Pure: the caller brings the time."""
+"""Rate limits: token buckets, by credential and by address. Pure: the caller passes the time."""
 
 from __future__ import annotations
 

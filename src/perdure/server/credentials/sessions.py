@@ -24,7 +24,7 @@ _SWEEP = 100  # expired ones that are removed when a new one is made
 
 
 class Link(Struct, frozen=True):
-    """What a code is good for. Moments are milliseconds since 1970."""
+    """The session that a code can open. Moments are milliseconds since 1970."""
 
     name: str  # of the person: it signs what the session writes
     scopes: tuple[str, ...]

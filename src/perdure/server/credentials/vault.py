@@ -1,4 +1,4 @@
-"""Where the server keeps its own things: a namespace that no user can name, and a secret in it.
+"""The server's own storage: a namespace that no user can name, and a secret in it.
 
 The namespace begins with a space, and `check_id` refuses such a name everywhere else. So no key, session or header can
 reach these values through the routes for tasks.

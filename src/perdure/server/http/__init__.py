@@ -1,4 +1,5 @@
-"""What all routes share of HTTP: requests and answers, checks, conditions, cursors, problems, repeated requests."""
+"""The parts of HTTP that all routes share: requests and answers, checks, conditions, cursors, problems, repeated
+requests."""
 
 from perdure._ground.lazy_door import lazy_door
 

@@ -1,4 +1,5 @@
-"""What all routes share of HTTP: requests and answers, checks, conditions, cursors, problems, repeated requests.
+"""The parts of HTTP that all routes share: requests and answers, checks, conditions, cursors, problems, repeated
+requests.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """

@@ -23,7 +23,7 @@ _SIGNATURE = 16  # bytes
 
 
 async def sign_cursor(ask: Ask[Any, Any], list_name: str, filter: Any, cursor: str | None) -> str | None:
-    """What the caller is given for the library's cursor; None at the end of the list."""
+    """The cursor for the caller, made from the library's cursor; None at the end of the list."""
     if cursor is None:
         return None
     raw = cursor.encode()

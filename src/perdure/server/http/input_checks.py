@@ -168,7 +168,7 @@ def _read_float(text: str) -> float:
 
 
 def _deepest(raw: bytes) -> int:
-    """How deeply brackets are nested, strings left out."""
+    """The depth of nested brackets, without those in strings."""
     deepest = level = 0
     for bracket in _BRACKET.findall(_STRING.sub(b"", raw)):
         level += 1 if bracket in b"[{" else -1

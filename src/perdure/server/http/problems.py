@@ -126,7 +126,7 @@ def from_exception(error: BaseException, *, has_match: bool = False) -> HttpProb
 
 
 def _without_its_place(error: errors.StoreUnavailable, status: int, code: str) -> HttpProblem:
-    """What is wrong with the store, without where it is and what it said: that is in the server's log."""
+    """A problem with the store, without its address and its own message, which are in the server's log."""
     return HttpProblem(
         status,
         code,

@@ -35,7 +35,7 @@ LookBack: TypeAlias = Callable[[Exception], Awaitable[Answer | None]]
 
 
 class KeptAnswer(Struct, frozen=True):
-    """What became of a request. Status 0: it is under way; no value: it is too long or too secret to keep."""
+    """The stored answer of a request. Status 0: it is under way; no value: it is too long or too secret to store."""
 
     fingerprint: str
     begun_at: int
@@ -161,7 +161,7 @@ def _is_over(mark: KeptAnswer) -> bool:
 
 
 def mark_of(key: str, fingerprint: str) -> str:
-    """What signs all that a request writes, so that its next try finds it."""
+    """The mark on everything that a request writes, so that its next try finds it."""
     return hashlib.sha256(f"{key}\0{fingerprint}".encode()).hexdigest()[:32]
 
 

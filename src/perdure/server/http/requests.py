@@ -1,4 +1,4 @@
-"""What a handler is given and what it gives back.
+"""The request that a handler gets, and the answer it returns.
 
 A handler is an async function of one `Ask`. It gets a caller who has already been identified and holds the route's
 scopes, path parts that are decoded, and a query and a body that fit their shapes. It returns an `Answer`, or raises an
@@ -52,7 +52,7 @@ How: TypeAlias = Literal["key", "session", "socket", "token", "nobody"]
 
 
 class Caller(Struct, frozen=True):
-    """Who asks: what its credential says."""
+    """The caller of a request, as its credential identifies it."""
 
     namespace: str
     scopes: frozenset[str]
@@ -117,7 +117,7 @@ class Ask(Generic[Q, B]):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a handler gives back. `value` is encoded as JSON; None is an empty body."""
+    """The answer of a handler. `value` is encoded as JSON; None is an empty body."""
 
     value: Any = None
     status: int = 200

@@ -27,7 +27,7 @@ _REFUSED = (404, 409, 410, 412)  # what a request may be told because it was don
 
 
 async def answer_of_first_try(route: Route, ask: Ask[Any, Any], mark: str, error: Exception) -> Answer | None:
-    """What the first try would have answered; None when this error has another cause."""
+    """The answer that the first try would have given; None when this error has another cause."""
     status = from_exception(error).status
     if status not in _REFUSED:
         return None

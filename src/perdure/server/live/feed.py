@@ -1,4 +1,4 @@
-"""What changes in a namespace, for all streams of a server that follow it.
+"""The changes in a namespace, for all streams of a server that follow it.
 
 One feed reads the store for all its listeners, so that a thousand of them cost as much reading as one. The store's bell
 wakes it, at most ten times a second; without a ring it looks every second. Each message has a number; the last 2,000
@@ -136,7 +136,7 @@ class Feed:
         return WorkerChanges(self.app) if topic == "operate" else None
 
     async def current(self, topics: Collection[str]) -> list[Message]:
-        """What a listener that has just come is told at once."""
+        """The first messages for a new listener."""
         found: list[Message] = []
         for topic in topics:
             if (source := self._sources.get(topic)) is not None:
@@ -144,7 +144,8 @@ class Feed:
         return found
 
     def _since(self, last_id: str, topics: Collection[str]) -> list[tuple[str, Message]] | None:
-        """What these topics have told since a message; None when that is not known any more, or was of another feed."""
+        """The messages of these topics since a given one; None when it is no longer stored, or belongs to another
+        feed."""
         feed, _, text = last_id.partition(".")
         if feed != self.id or not text.isdigit() or len(text) > 15:
             return None

@@ -33,14 +33,14 @@ class OpenLine:
 
     @property
     def seconds(self) -> float:
-        """How long it may wait for messages before the next duty."""
+        """The time it may wait for messages before the next duty."""
         return max(0.0, min(self._beat, self._check) - self._loop.time())
 
     def hello(self, about: dict[str, Any], id: str) -> bytes:
         return RETRY + sse("hello", to_json({**about, "at": moment(self._server.clock.now_ms())}), id)
 
     async def duties(self) -> bytes:
-        """What is to be sent now beside messages; maybe the last thing that is sent."""
+        """The text to send now beside messages; it can be the last one."""
         now = self._loop.time()
         if self._server.stopping.is_set():
             return self._last("bye", {"why": "the server leaves; come back"})

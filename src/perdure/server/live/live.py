@@ -1,4 +1,4 @@
-"""What the live streams of one server share."""
+"""The shared parts of one server's live streams."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Message:
 
 
 class Buffer:
-    """What one client has yet to be sent."""
+    """The messages that one client must still be sent."""
 
     def __init__(self, caller: Caller) -> None:
         self.caller = caller

@@ -1,4 +1,4 @@
-"""How many streams there may be: some for each credential, and some for the whole server."""
+"""Limits on the number of streams, for each credential and for the whole server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a feed looks at: changed tasks, counts, the events and the journal of one task, units, workers.
+"""The sources of a feed: changed tasks, counts, the events and the journal of one task, units, workers.
 
 A source is asked for news now and then, and answers with messages and the topics they belong to. It reads the library's
 doors and holds only what it needs to tell new from old.
@@ -59,10 +59,10 @@ class Source(Protocol):
     every: float  # seconds between two looks, at least
 
     async def look(self, now: float) -> Sequence[News]:
-        """What is new since the look before; the first one notes how things stand. `now` is the loop's time."""
+        """The changes since the look before; the first look only notes the present state. `now` is the loop's time."""
 
     async def current(self) -> Sequence[Message]:
-        """What a new listener is told at once."""
+        """The first messages for a new listener."""
 
 
 class TaskChanges:
@@ -177,7 +177,7 @@ def _gone(uid: str) -> News:
 
 
 class CountChanges:
-    """How many tasks there are, when that changes."""
+    """The counts of tasks, whenever they change."""
 
     every = _COUNT_SECONDS
 
@@ -334,7 +334,7 @@ class UnitChanges:
 
 
 class InboxChanges:
-    """What waits for people: how much, and what was asked and decided since."""
+    """The inbox: the number of open questions, and the questions asked and decided since the look before."""
 
     every = _COUNT_SECONDS
 

@@ -29,7 +29,7 @@ _FORM = re.compile(r"e([0-9]{1,15})\.j([0-9]{1,9})\.([0-9]{1,15})")
 
 
 class Place(NamedTuple):
-    """How far a client is: the number of the last event, and the line and position of the last journal entry."""
+    """A client's position: the number of the last event, and the line and position of the last journal entry."""
 
     event: int = 0
     line: int = 1
@@ -45,7 +45,7 @@ class Place(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What follows a place."""
+    """The messages after a position."""
 
     before: Place
     after: Place
@@ -88,7 +88,7 @@ class TaskWatch:
         return Place(event, *await self._app.journal.end_of(self._task))
 
     async def after(self, place: Place, seconds: float) -> Batch | None:
-        """What follows a place. If there is nothing, wait for a change, but no longer than this, and give None.
+        """The messages after a position. Without any, wait for a change, at most this long, and return None.
 
         Raises:
             NotFound: the task is deleted.

@@ -1,4 +1,4 @@
-"""Which servers of a store run, so that `perdure link` can say where a link leads."""
+"""List the running servers of a store, so that `perdure link` can name one."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RunningServer(Struct, frozen=True):
 
 
 class Vitals(Struct, frozen=True):
-    """What a server has noticed of itself and its clients since it began."""
+    """The problems that a server has noticed since it began, with itself and with its clients."""
 
     streams_refused: int = 0
     held: float = 0.0  # the longest that one request held up all others, in seconds
@@ -68,7 +68,7 @@ class RunningServers:
         await self._vitals.update(name, lambda _: (vitals, None))
 
     async def vitals(self) -> list[tuple[RunningServer, Vitals]]:
-        """What the servers that may be alive have noticed."""
+        """The notices of all servers that can be alive."""
         told = {kept.key: kept.value for kept in await self._vitals.all()}
         alive = await self.look()
         return [

@@ -17,7 +17,7 @@ Json = Any
 
 
 class ScheduleBody(Strict, frozen=True, kw_only=True):
-    """What to start, and when: `cron` with `tz`, or `every` so many seconds."""
+    """A schedule to make: the function, and its times by `cron` with `tz`, or `every` so many seconds."""
 
     function: str
     version: int | None = None
@@ -91,7 +91,7 @@ class Rate(Strict, frozen=True, kw_only=True):
 
 
 class TriggerBody(Strict, frozen=True, kw_only=True):
-    """Which event leads to what: a function that starts with its data, or a signal to a task."""
+    """A trigger to make: an event, and the function it starts or the task it signals."""
 
     event: str
     function: str | None = None

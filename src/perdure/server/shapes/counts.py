@@ -1,4 +1,4 @@
-"""How many tasks there are, by everything they are told apart by."""
+"""The numbers of tasks, by status, reason and every other property that a list can be filtered by."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a caller is shown of a pause, and what decisions hold.
+"""A pause as callers see it, and the bodies of decisions.
 
 A caller without `data:read` sees that there is a question, of which kind and until when, and none of its words.
 """
@@ -61,14 +61,14 @@ class NewToken(Strict, frozen=True, kw_only=True):
 
 
 class PauseContext(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Where in its function a pause was asked for."""
+    """The place in its function where a pause was asked for."""
 
     function: str = ""
     calls: Sequence[str] | UnsetType = UNSET  # outermost first
 
 
 class PauseAnswer(Struct, frozen=True, kw_only=True):
-    """How a pause ended: who decided, when and what."""
+    """The end of a pause: who decided, when and what."""
 
     how: str
     by: str
@@ -114,7 +114,7 @@ class NewCallback(Struct, frozen=True, kw_only=True):
 
 
 class Counted(Struct, frozen=True):
-    """Whether an answer was the one that counts. False: one has come before, or the task has ended."""
+    """True if an answer was the one that counts. False: another one came before, or the task has ended."""
 
     counted: bool
 
@@ -143,7 +143,7 @@ def pause_for(caller: Caller, item: InboxItem) -> Pause:
 
 
 def _words(item: InboxItem) -> dict[str, Any]:
-    """What agents wrote, as far as it is there."""
+    """The fields that agents wrote, as far as they exist."""
     waits_for = {name: value for name, value in item.waits_for.items() if name != "callback"}
     found = {
         "schema": item.schema,

@@ -1,4 +1,4 @@
-"""What streams show of calls and units, with and without `data:read`."""
+"""Calls and units as streams show them, with and without `data:read`."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Unit(Struct, frozen=True, kw_only=True):
 
 
 def writer_label(caller: Caller) -> str:
-    """How a keeper knows this caller: by its name, and by its credential, which no other caller has."""
+    """The identity of this caller for a keeper: its name, and its credential, which no other caller has."""
     name = "".join(one if one.isprintable() else " " for one in caller.name)[:100]
     return f"{name} [{caller.how} {caller.credential[:60]}]"
 

@@ -1,4 +1,4 @@
-"""What the first page of a dashboard shows, in one answer."""
+"""The first page of a dashboard, in one answer."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def group_of(task: ListedTask, cause: Cause, count: int, ways: Sequence[WayOn]) 
 
 
 def health_of(workers: WorkersNow, unattended: int, held: int) -> Health:
-    """What to say of the processes: `held` tasks are worked on, `unattended` ones would be."""
+    """A sentence about the processes: `held` tasks are worked on, `unattended` ones wait for a worker."""
     if workers.alive or not unattended:
         much = f"{workers.alive} worker{'' if workers.alive == 1 else 's'}"
         return Health(state="ok", say=f"{much}, {held} at work", cli="", workers=workers, unattended=unattended)

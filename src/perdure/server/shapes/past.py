@@ -1,4 +1,4 @@
-"""What a task has done, as callers are shown it: fields that hold what agents wrote are absent without `data:read`."""
+"""The past of a task as callers see it: fields that agents wrote are absent without `data:read`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a verb would do, as callers are shown it."""
+"""The effect that a verb would have, as callers see it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class EffectInSight(Struct, frozen=True, kw_only=True):
 
 
 class Rehearsal(Struct, frozen=True, kw_only=True):
-    """What would happen; nothing was changed."""
+    """The changes that would happen; nothing was changed."""
 
     undone: Sequence[EffectInSight]  # the newest first, as they would be undone
     kept: Sequence[EffectInSight]  # they happened, and would stay so

@@ -1,4 +1,4 @@
-"""What the server says of a task's situation, and where each way on is."""
+"""The situation of a task as the server tells it, with a link for each possible action."""
 
 from __future__ import annotations
 

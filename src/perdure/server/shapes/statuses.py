@@ -1,4 +1,4 @@
-"""Which statuses a route can answer, worked out from its line in the table.
+"""Work out the statuses that a route can answer from its line in the table.
 
 The OpenAPI file, the reference page and the auth matrix read this. A status that every request can meet before it
 reaches a route's handler is listed once, in EVERYWHERE.

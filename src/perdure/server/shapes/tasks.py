@@ -1,4 +1,4 @@
-"""What requests about tasks hold, and what a caller without `data:read` is shown of a task."""
+"""The bodies of requests about tasks, and a task as a caller without `data:read` sees it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Strict(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class NewConfig(Strict, frozen=True, kw_only=True):
-    """How a task is to be treated. Lengths of time are seconds."""
+    """The config of a task. Lengths of time are seconds."""
 
     checkpoint_interval: float | None = None
     max_retries: int = 3

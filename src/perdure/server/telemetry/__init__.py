@@ -1,4 +1,4 @@
-"""What a server counts and tells of itself: metrics."""
+"""Metrics: the figures that a server counts about itself."""
 
 from perdure._ground.lazy_door import lazy_door
 

@@ -1,4 +1,4 @@
-"""What a server counts and tells of itself: metrics.
+"""Metrics: the figures that a server counts about itself.
 
 Written by tools/make_doors.py from the table in __init__.py.
 """

@@ -29,7 +29,7 @@ class _Place(NamedTuple):
 
 
 class EffectTally:
-    """What one server has counted of one namespace."""
+    """The counters of one server for one namespace."""
 
     def __init__(self, app: Perdure, figures: Figures) -> None:
         self._journal, self._figures = app.journal, figures

@@ -42,7 +42,7 @@ _PERSON = ("human_approval", "human_input")
 
 
 class EventTally:
-    """What one server has counted of one namespace."""
+    """The counters of one server for one namespace."""
 
     def __init__(self, app: Perdure, figures: Figures) -> None:
         self._tasks, self._store, self._figures = app.tasks, store_of(app.tasks), figures

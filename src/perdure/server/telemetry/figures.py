@@ -16,7 +16,7 @@ Labels = tuple[str, ...]
 
 @dataclass(slots=True)
 class Histogram:
-    """How often values up to each bound came."""
+    """A histogram: how many values were at most each bound."""
 
     counts: list[int]
     sum: float = 0.0
@@ -24,7 +24,7 @@ class Histogram:
 
 @dataclass(slots=True)
 class Figures:
-    """What has been counted for one namespace."""
+    """The counters of one namespace."""
 
     counters: dict[str, dict[Labels, int]] = field(default_factory=lambda: defaultdict(dict))
     histograms: dict[str, dict[Labels, Histogram]] = field(default_factory=lambda: defaultdict(dict))

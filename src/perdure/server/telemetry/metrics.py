@@ -29,7 +29,7 @@ _MOST_SKEWS, _SKEWED = 100, 5.0
 
 
 class Sight(NamedTuple):
-    """What the parts of a server see of a namespace at the moment of a look."""
+    """The figures about a namespace that the parts of a server see at one moment."""
 
     overview: Unfinished
     streams: int
@@ -149,7 +149,7 @@ def _by_situation(statuses: Mapping[Status, int], overview: Unfinished) -> dict[
 
 
 class _Collected:
-    """What Prometheus' own library asks for."""
+    """The methods that Prometheus' own library calls."""
 
     def __init__(self, gauges: Gauges, figures: Sequence[Figures]) -> None:
         self._gauges, self._figures = gauges, figures

@@ -1,4 +1,4 @@
-"""Which processes may use the keeper.
+"""Decide which processes may use the keeper.
 
 - Only this user: the socket's folder is closed to others, and the kernel says whose process has connected.
 - No descendant of a unit, unless it brings the unit's token: a command that an agent runs in a shell must not

@@ -184,7 +184,7 @@ def _id(given: object) -> int:
 
 
 def _depth(text: str) -> int:
-    """How deeply brackets are nested, ignoring those in strings."""
+    """The depth of nested brackets, ignoring those in strings."""
     depth = deepest = 0
     for bracket in _BRACKETS.sub("", text):
         depth += 1 if bracket in "[{" else -1

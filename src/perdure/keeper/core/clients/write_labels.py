@@ -23,7 +23,7 @@ class Label:
 
 
 class Labels:
-    """Which label holds each unit."""
+    """The label that holds each unit."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -1,4 +1,4 @@
-"""Where commands begin and end in a shell's output, by the marks its prompt leaves there. Pure.
+"""Find the beginning and end of commands in a shell's output, by the marks of its prompt. Pure.
 
 The marks are those terminals know (OSC 133), each with a number of its own:
 
@@ -61,7 +61,7 @@ class Marks:
 
     @staticmethod
     def _unfinished(data: bytes) -> int:
-        """How many bytes at the end could be the beginning of a mark."""
+        """The number of bytes at the end that can be the beginning of a mark."""
         tail = data[-_LONGEST:]
         at = tail.rfind(b"\x1b")
         if at < 0:

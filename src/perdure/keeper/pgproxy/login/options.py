@@ -1,4 +1,4 @@
-"""Which libpq options a kept session honours, and which it refuses. Pure.
+"""The libpq options that a kept session honours, and those it refuses. Pure.
 
 Options have libpq's names and meanings. An option that cannot be honoured is refused in words, and so is an unknown
 one: leaving out `require_auth` or `sslcrl` silently would open what the user has closed. Where libpq is lenient for

@@ -1,4 +1,4 @@
-"""How a statement ended, for clients that were not there to see it. Pure."""
+"""The outcome of a statement, for clients that were not connected when it ended. Pure."""
 
 from __future__ import annotations
 

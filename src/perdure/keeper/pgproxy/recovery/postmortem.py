@@ -102,7 +102,7 @@ def examine(options: dict[str, str], left: Left) -> Finding:
 
 
 def outcome_of_commit(options: dict[str, str], note: dict[str, Any], *, is_over: bool) -> tuple[str, str]:
-    """How a COMMIT ended of which only the note is left: committed, rolled back or uncertain, and the reason.
+    """The outcome of a COMMIT of which only the note is left: committed, rolled back or uncertain, and the reason.
 
     `is_over`: that connection is no longer used, so the rest of it may be ended.
 
@@ -159,7 +159,7 @@ def _terminate(link: socket.socket, who: tuple[str, str]) -> str:
 
 
 def _ask_outcome(link: socket.socket, left: Left, here: Server) -> tuple[str, str]:
-    """How the noted transaction ended, in the server's word; otherwise why it cannot be asked."""
+    """The server's word for the outcome of the noted transaction, or the reason that it cannot be asked."""
     of = left.server
     if not left.transaction:
         return "", "" if left.is_asked else "it had no number yet that could be asked for"

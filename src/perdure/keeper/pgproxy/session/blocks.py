@@ -1,4 +1,4 @@
-"""Which transaction blocks of a durable function are open, and how the last one ended. Pure.
+"""The open transaction blocks of a durable function, and the outcome of the last one. Pure.
 
 A durable function that is replayed walks through `async with con.transaction():` again, also through blocks that
 have ended in an earlier attempt. The client numbers the blocks of a task's line in the order it comes to them and

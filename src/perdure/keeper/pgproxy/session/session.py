@@ -1,4 +1,5 @@
-"""What a kept session lets through, what it keeps, and what it does when a client dies. Pure: bytes in, bytes out.
+"""The protocol of a kept session: the messages it passes on, those it keeps, and its reaction to a client's death.
+Pure: bytes in, bytes out.
 
 The rules; breaking any of them would lose data:
 

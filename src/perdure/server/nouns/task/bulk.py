@@ -67,7 +67,7 @@ class Refusal(Struct, frozen=True):
 
 
 class BulkPlan(Struct, frozen=True, kw_only=True):
-    """What would happen. `confirm` is to be sent back to have it done."""
+    """The changes that would happen. Send `confirm` back to carry them out."""
 
     count: int
     items: Sequence[TaskSummary]  # the first 100

@@ -105,7 +105,7 @@ def _seconds(given: float) -> timedelta:
 
 
 class _NewBudget(Strict, frozen=True, kw_only=True):
-    """What a task may spend; its time in seconds."""
+    """The budget of a task; its time in seconds."""
 
     tokens: int | None = None
     money: float | None = None

@@ -35,7 +35,7 @@ class ChainReport(Struct, frozen=True):
 
 
 class CostOf(Struct, frozen=True):
-    """What the calls of one function to one model have cost."""
+    """The cost of one function's calls to one model."""
 
     function: str
     model: str
@@ -46,7 +46,7 @@ class CostOf(Struct, frozen=True):
 
 
 class AccountReport(Struct, frozen=True):
-    """What a task has cost, and what it did not have to pay again."""
+    """The cost of a task, and the cost it saved by not repeating calls."""
 
     spent: Spent
     saved: Savings

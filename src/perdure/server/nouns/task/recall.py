@@ -29,7 +29,7 @@ class MemoryQuery(Strict, frozen=True, kw_only=True):
 
 
 class Told(Struct, frozen=True):
-    """What a model is told about a task, block by block."""
+    """The context that a model gets about a task, block by block."""
 
     items: Sequence[Any]
     notes: list[str]

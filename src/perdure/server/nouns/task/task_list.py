@@ -21,7 +21,7 @@ from perdure.types import Reason, Status
 
 
 class Filter(Strict, frozen=True, kw_only=True):
-    """Which tasks are wanted; a repeated parameter means any of its values."""
+    """The filter of a list; a repeated parameter means any of its values."""
 
     status: tuple[Status, ...] = ()
     reason: tuple[Reason, ...] = ()
@@ -95,7 +95,7 @@ async def counts(ask: Ask[CountQuery, None]) -> Answer:
 
 
 async def counts_now(ask: Ask[Any, Any], overview: Unfinished) -> TaskCounts:
-    """How many tasks there are, by everything they are told apart by."""
+    """The numbers of tasks, by status, reason and every other property that a list can be filtered by."""
     told = structs.asdict(await ask.app.tasks.counts())
     told["approximate"] = told["approximate"] or overview.approximate
     return TaskCounts(**told, situation=overview.counts, inbox=await ask.app.inbox.count())
