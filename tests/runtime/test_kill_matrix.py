@@ -11,7 +11,8 @@ from tests.support.processes import nursery
 
 @pytest.mark.req("R83")
 @pytest.mark.req("R117")
-async def test_two_hundred_kills_lose_nothing_and_repeat_nothing(place: Place) -> None:
+async def test_kills_at_random_lose_nothing_and_repeat_nothing(place: Place) -> None:
+    """`make torture` kills more often."""
     with nursery() as children:
-        killed = await matrix.storm(place, children, points=200, seed=5)
+        killed = await matrix.storm(place, children, points=80, seed=5)
     assert set(killed) == set(matrix.VICTIMS)

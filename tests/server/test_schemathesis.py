@@ -22,7 +22,7 @@ from tests.support.server_processes import environment, live_server
 
 HERE = Path(__file__).parent
 SAMPLE = 12  # routes for each engine
-SECONDS = 25  # for the random part
+SECONDS = 12  # for the random part
 CONFIG = """\
 [checks.missing_required_header]
 expected-statuses = [400, 401, 403, 404, 406, 415, 422, 428]
