@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from perdure import Perdure, durable
-from perdure._durable.declare import versions
+from perdure._durable.declare import code_places, versions
 from perdure.errors import Conflict
 
 SOURCE = """
@@ -178,8 +178,8 @@ def test_a_script_is_the_module_of_its_file(monkeypatch: Any) -> None:
     main = ModuleType("__main__")
     main.__file__, main.__spec__ = "/srv/app/agent.py", None
     monkeypatch.setitem(sys.modules, "__main__", main)
-    assert versions.module_of(made) == "agent"
-    assert versions.is_same_module("agent", "app.agent") and not versions.is_same_module("agent", "my_agent")
+    assert code_places.module_of(made) == "agent"
+    assert code_places.is_same_module("agent", "app.agent") and not code_places.is_same_module("agent", "my_agent")
     assert durable(name="of a script")(made).module == "agent"
 
 

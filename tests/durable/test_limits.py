@@ -16,8 +16,9 @@ import pytest
 
 from perdure import Perdure, Retry, durable, effect
 from perdure._durable.attempt.calls.current_task import running_effect
+from perdure._durable.effects.effect_in_progress import Limited
 from perdure._durable.effects.effect_walk import Walk
-from perdure._durable.effects.running_effects import AtWork, Limited, Limits, all_under_way, at_work_of
+from perdure._durable.effects.running_effects import AtWork, Limits, all_under_way, at_work_of
 from perdure.errors import EffectUncertain
 
 

@@ -204,7 +204,7 @@ async def test_an_answer_to_commit_that_was_lost_is_settled_by_the_marker(
 ) -> None:
     from perdure._durable.databases import commit_markers
 
-    side = commit_markers._Psycopg if base.driver.startswith("psycopg") else commit_markers._Sqlite
+    side = commit_markers.Psycopg if base.driver.startswith("psycopg") else commit_markers.Sqlite
     commit, lost = side.commit, []
 
     async def commit_and_lose_the_answer(self: Any) -> None:

@@ -81,7 +81,7 @@ async def test_what_may_have_been_committed_is_not_failed_because_the_database_i
     else:
         from perdure._durable.databases import commit_markers
 
-        side = commit_markers._Psycopg if base.is_postgres else commit_markers._Sqlite
+        side = commit_markers.Psycopg if base.is_postgres else commit_markers.Sqlite
         commit = side.commit
 
         async def commit_and_be_lost(self: Any) -> None:
