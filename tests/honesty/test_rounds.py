@@ -10,7 +10,8 @@ from tests.honesty.plan import plan
 TOGETHER = 6
 # 758: a service waits to be started again, and another store of the same task has made one meanwhile.
 # From 10,000 on, some rounds go on under another keeper: of a dead machine, of a living one, of one that comes back.
-SEEDS = (*range(60), 758, 10004, 10010, 10012, 10014, 10017)
+# 40042: a file of a machine that lives on is opened there again, and was opened elsewhere meanwhile.
+SEEDS = (*range(60), 758, 10004, 10010, 10012, 10014, 10017, 40042)
 
 
 @pytest.mark.req("R79")

@@ -278,19 +278,21 @@ async def test_a_process_that_died_before_it_noted_the_new_one_leaves_no_false_w
 async def test_a_unit_that_comes_back_to_a_keeper_twice_is_the_older_one_each_time(
     place: Place, tmp_path: Path
 ) -> None:
-    here, there = place.home, tmp_path / "other" / "keeper"
+    here, there, notes = place.home, tmp_path / "other" / "keeper", tmp_path / "notes"
+    notes.write_text("a line\n")
 
     async def opened(home: Path) -> list[str]:
         forget_contexts()
         with pytest.MonkeyPatch.context() as moved:
             moved.setattr(keeper_place, "home_of", lambda _: home)
             async with place.runtime() as rt:
-                units: list[Any] = [await rt.pipe("queue"), await rt.sqlite("books", tmp_path / "books.db")]
+                units: list[Any] = [await rt.pipe("queue"), await rt.file(notes, "rb")]
+                units.append(await rt.sqlite("books", tmp_path / "books.db"))
                 return [" ".join([unit.verdict.level, *unit.verdict.differs]) for unit in units]
 
     try:
         await opened(here)
-        assert [told.split()[0] for told in await opened(there)] == ["rebuilt", "lost"]
+        assert [told.split()[0] for told in await opened(there)] == ["rebuilt", "rebuilt", "lost"]
         for home in (here, there, here):
             assert all(told.startswith("kept") and "this is older" in told for told in await opened(home))
     finally:

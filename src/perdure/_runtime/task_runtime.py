@@ -186,11 +186,13 @@ class Runtime(Continuity):
         file = await self._opened_or_lost(KeptFile, "file", str(name), recipe)
         file.path, file.mode = path, mode
         if file.level != "lost":
-            facts = await file.attach(take=take)
+            facts, told = await file.attach(take=take), file.verdict
             replaces = file.verdict if file.level == "rebuilt" and not file.is_rebuilt else None
             await file.take_up(facts, was_made=file.was_made, is_rebuilt=file.is_rebuilt)
             if replaces is not None and file.level == "kept":
                 file.level, file.verdict = replaces.level, replaces
+            elif file.level == told.level == "kept":  # and another one may have been in use elsewhere since
+                file.verdict = replace(file.verdict, differs=[*file.verdict.differs, *told.differs])
         return file
 
     async def listener(self, port: int, *, host: str = "127.0.0.1", take: bool = False) -> KeptListener:
