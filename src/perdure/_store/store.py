@@ -162,6 +162,12 @@ class Store:
             raise StoreForked
         return Call(lambda: self.engine.at_one_moment(act))
 
+    def be_hasty(self, patience: float) -> None:
+        """Give up soon on a store that is away, for a process whose callers can ask again; in seconds."""
+        act: Callable[[float], None] | None = getattr(self.engine, "be_hasty", None)
+        if act is not None:
+            act(patience)
+
     async def wall_ms(self) -> int:
         """The time that the deadlines of pauses are in: where several machines share a store, the store's own."""
         if self.engine.is_local or not isinstance(self.clock, SystemClock):

@@ -18,9 +18,11 @@ from typing import Any, Protocol, TypeVar, cast
 from perdure._app import Perdure
 from perdure._ground import crash_points as crash
 from perdure._ground.clock import from_environment
+from perdure._ground.exception_text import in_one_line
 from perdure._ground.ids import new_uid
 from perdure._store import Author, acting
 from perdure._tasks import keep_recent, store_of
+from perdure.errors import StoreUnavailable
 from perdure.server.access import Network, client_address, read_network
 from perdure.server.credentials import Vault
 from perdure.server.desk import Desk
@@ -60,6 +62,7 @@ Receive = Callable[[], Any]
 Send = Callable[[dict[str, Any]], Any]
 
 _MOST_APPS = 64
+_PATIENCE = 2.0  # seconds
 
 
 class Guard(Protocol):
@@ -148,6 +151,11 @@ class Server:
             await self._at_close.pop()
         if self._desk is not None:
             await self._desk.close()
+
+    def be_hasty(self) -> None:
+        """Give up soon on a store that is away: clients are told to ask again, and requests must not pile up. For a
+        process that does nothing else; a worker in it would lose attempts that a little patience saves."""
+        store_of(self.app_of("default").tasks).be_hasty(_PATIENCE)
 
     def on_close(self, work: Awaitable[None]) -> None:
         """Have this awaited when the server ends, before its store is closed."""
@@ -373,7 +381,10 @@ class _Exchange:
         problem = from_exception(error, has_match="if-match" in self.request.headers)
         if not isinstance(error, HttpProblem) and problem.status >= 500:
             name = self.route.name if self.route else "no route"
-            log.exception("request %s failed: %s", self.request.request_id, name)
+            if isinstance(error, StoreUnavailable):  # many requests tell of it, and none has more to say than this
+                log.warning("request %s failed: %s: %s", self.request.request_id, name, in_one_line(str(error)))
+            else:
+                log.exception("request %s failed: %s", self.request.request_id, name)
         await self.writer.write_problem(problem, self.route.path if self.route else "")
 
     def _name_of_route(self) -> str:

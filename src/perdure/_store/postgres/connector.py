@@ -80,7 +80,8 @@ class Patience:
         """
         now = time.monotonic()
         self._began = self._began or now
-        if now + self._pause - self._began > self._connector.patience:
+        if now + self._pause - self._began > self._connector.patience_now:
+            self._connector.has_given_up = True
             raise self._connector.unreachable(lost.error, now - self._began, kept) from lost.error
         time.sleep(self._pause)
         self._pause = min(max(0.05, self._pause * 1.6), 2.0)
@@ -91,10 +92,18 @@ class Connector:
         self._params = address.parse(url)
         self.place = address.place(self._params)
         self.patience = patience
+        self.is_hasty = False
+        self.has_given_up = False  # a caller has, and no connection was made since
         self._was_reached = False
         self._may_prepare = True
         self._timeline = 0  # the latest that any server had
         self._mutex = threading.Lock()
+
+    @property
+    def patience_now(self) -> float:
+        """How long a caller tries. A hasty one tries twice where another has given up, and waits for nothing: callers
+        who wait one after the other would hold up all others."""
+        return 0.0 if self.is_hasty and self.has_given_up else self.patience
 
     def connect(self) -> Connection:
         """A new connection, on which every statement is its own transaction unless it says BEGIN.
@@ -116,7 +125,7 @@ class Connector:
                 raise self.unreachable(error) from error
             refusal = self._refusal(connection)
             if refusal is None:
-                self._was_reached = True
+                self._was_reached, self.has_given_up = True, False
                 return connection
             connection.close()
         assert refusal is not None

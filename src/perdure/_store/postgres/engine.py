@@ -72,6 +72,10 @@ class PostgresEngine:
         self._mutex = threading.Lock()
         self._preparing = threading.Lock()
 
+    def be_hasty(self, patience: float) -> None:
+        """Try for so many seconds to reach a server that is away; after that, tell further callers at once."""
+        self._connector.patience, self._connector.is_hasty = patience, True
+
     # ── writing ─────────────────────────────────────────────────────────────────────────────────
 
     def commit(self, writes: Sequence[Write]) -> list[Row | None]:

@@ -144,6 +144,7 @@ class Serving:
             running = RunningServers(desk.vault)
             name = await running.come(base)
             server.on_close(running.leave(name))
+            server.be_hasty()  # from here on: until it has begun, it waits for its store
             telling = asyncio.create_task(running.keep_telling(name, lambda: _vitals_of(server)))
             server.on_close(_ended(telling))
             await serve(server, sockets, on_ready=lambda: self._say(base, f"{base}/link#{code}"))
