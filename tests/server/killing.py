@@ -9,13 +9,22 @@ from __future__ import annotations
 
 import itertools
 import os
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any
 
+import pytest
+
+from perdure import Perdure
 from perdure._ground import crash_points
+from perdure._ground.config import find_address
+from perdure._runtime import UnitRecord
+from perdure._runtime.keeper_client import client, keeper_place
+from perdure._tasks import keys_in_use, store_of
+from perdure.errors import PerdureError
 from perdure.server import Server
 from perdure.server.table import Route, routes
-from tests.server.recipes import OTHER_ANSWERS, RECIPES, WITHOUT_RECIPE, Sent, by_socket, job_done
+from tests.server.recipes import OTHER_ANSWERS, RECIPES, Sent, by_socket, job_done, until_told
 from tests.support.http_server import Reply, make_key, request, serving
 from tests.support.processes import ChildDied, Nursery
 
@@ -35,7 +44,7 @@ NOISE = ("attempt", "lease", "taken", "begun", "released")
 
 def routes_that_write() -> list[Route]:
     """The routes that a key can be sent to."""
-    return [route for route in routes() if route.takes_a_key and route.name not in WITHOUT_RECIPE]
+    return [route for route in routes() if route.takes_a_key]
 
 
 def pairs() -> list[tuple[str, tuple[str, int]]]:
@@ -63,6 +72,7 @@ async def send_and_wait(server: Server, method: str, key: str, sent: Sent) -> Re
 
 async def killed_while_sending(_: Any, url: str, method: str, key: str, sent: Sent, place: str, count: int) -> int:
     """Run in a process of its own: ends by SIGKILL at the place; returns the status when it was never passed."""
+    os.environ.update(sent.env)
     async with serving(url) as server:
         crash_points.arm(place, count)
         return (await send(server, method, key, sent)).status
@@ -76,8 +86,31 @@ async def prepare(url: str, name: str) -> tuple[str, Sent]:
 
 async def repeat(url: str, method: str, key: str, sent: Sent) -> tuple[Reply, dict[str, Any]]:
     """Send the request to a server that lives. Returns its answer, and what is in the store then."""
-    async with serving(url) as server:
-        return await send_and_wait(server, method, key, sent), await content(server)
+    with surrounded_by(sent.env):
+        async with serving(url) as server:
+            return await send_and_wait(server, method, key, sent), await content(server)
+
+
+@contextmanager
+def surrounded_by(env: Mapping[str, str]) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in env.items():
+            patch.setenv(name, value)
+        yield
+
+
+@asynccontextmanager
+async def without_units_after(*urls: str) -> AsyncIterator[None]:
+    """The keepers of these stores end with the block, and all that they hold."""
+    try:
+        yield
+    finally:
+        for url in urls:
+            here = client.find(keeper_place.home_of(find_address(url)))
+            if here is not None:
+                with suppress(PerdureError):
+                    await here.ask("stop", units_too=True)
+                here.close()
 
 
 async def content(server: Server) -> dict[str, Any]:
@@ -99,8 +132,26 @@ async def content(server: Server) -> dict[str, Any]:
         found.setdefault("sent", []).append((hook["enabled"], [one["event"] for one in sent]))
     for noun in ("switches", "schedules", "triggers", "events", "webhooks"):
         found[noun] = len((await request(server, "GET", f"/v1/{noun}", peer_uid=os.geteuid())).json["items"])
+    found["units"] = [await _seen_of(unit, app) for unit in (await app.units.page()).items]
+    found["wishes"] = sorted(worker.wish for worker in await app.workers.list() if worker.wish)
+    found["sealed with"] = sorted(await keys_in_use(store_of(app.tasks)))
     found["keys"] = sorted((key.name, key.scopes, key.revoked_at is not None, bool(key.former)) for key in keys)
     return found
+
+
+async def _seen_of(unit: UnitRecord, app: Perdure) -> tuple[Any, ...]:
+    """What is to be seen of a unit. A last line is typed: what it told before that is complete then."""
+    told: list[bytes] = []
+    if unit.is_alive:
+        there, last = await app.units.get(unit.task, unit.name), f"last {os.urandom(6).hex()}"
+        await there.take("a looker", force=True)
+        await there.send(last.replace(" ", "-"), f"{last}\n".encode(), writer="a looker")
+        lines = (await until_told(there, f"got {last}".encode())).splitlines()
+        told = [line for line in lines if line.startswith(b"got") and b"last" not in line]
+        await there.take(unit.writer or "a looker", force=True)
+        if not unit.writer:
+            await there.release("a looker")
+    return unit.name, unit.is_alive, bool(unit.writer), unit.rows, unit.columns, told
 
 
 async def once_though_killed(name: str, point: tuple[str, int], url: str, children: Nursery) -> Reply:
@@ -111,10 +162,15 @@ async def once_though_killed(name: str, point: tuple[str, int], url: str, childr
     method = name.partition(" ")[0]
     place = point[0].format(engine="postgres" if url.startswith("postgres") else "sqlite")
     once = f"memory://once-{os.urandom(6).hex()}"
+    async with without_units_after(once, url):
+        return await _compared(name, method, place, point[1], once, url, children)
+
+
+async def _compared(name: str, method: str, place: str, count: int, once: str, url: str, children: Nursery) -> Reply:
     usual, expected = await repeat(once, method, *await prepare(once, name))
     assert usual.status < 300, f"{name}: {usual.status} {usual.body!r}"
     key, sent = await prepare(url, name)
-    child = children.start(killed_while_sending, url, method, key, sent, place, point[1])
+    child = children.start(killed_while_sending, url, method, key, sent, place, count)
     with suppress(ChildDied):
         child.heard()
     reply, found = await repeat(url, method, key, sent)

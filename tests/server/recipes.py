@@ -6,12 +6,18 @@ killing.py kills servers while they carry these out.
 from __future__ import annotations
 
 import os
+import sys
+from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from perdure import durable, effect, pause
-from perdure.server import Server
+from perdure._runtime import UnitAccess
+from perdure._store import Write
+from perdure._tasks import store_of
+from perdure.server import Caller, Server
+from perdure.server.shapes.live import writer_label
 from tests.support.http_server import Reply, make_key, make_session, request, serving
 
 
@@ -23,6 +29,7 @@ class Sent:
     body: Any = None
     headers: dict[str, str] = field(default_factory=dict)
     query: str = ""
+    env: dict[str, str] = field(default_factory=dict)  # of the server that gets it
 
 
 Recipe = Callable[[Server], Awaitable[Sent]]
@@ -392,18 +399,78 @@ async def job_done(server: Server, job: dict[str, Any]) -> None:
         await running[1]
 
 
-# Routes that no server of these tests is killed in: they act on processes and sealed stores. Why a repeat does no harm:
-WITHOUT_RECIPE = {
-    "POST /v1/workers/drain": "a worker that is told twice to leave leaves once",
-    "POST /v1/store/reseal": "a record that is sealed anew is left alone the next time",
-    "PUT /v1/tasks/{task}/units/{unit}/writer": "the same caller is the writer after one request and after two",
-    "DELETE /v1/tasks/{task}/units/{unit}/writer": "a right that is given back twice is given back",
-    "POST /v1/tasks/{task}/units/{unit}/input": "the keeper types each Perdure-Input-Id once",
-    "POST /v1/tasks/{task}/units/{unit}/answer": "it is typed only while the program asks for it",
-    "PUT /v1/tasks/{task}/units/{unit}/size": "a window that is set to a size twice has that size",
-    "POST /v1/tasks/{task}/units/{unit}/signal": "no key can tell whether a process has got a signal; it is sent again",
-    "DELETE /v1/tasks/{task}/units/{unit}": "a unit that is ended twice has ended",
-}
+# ── units, workers and sealed stores ─────────────────────────────────────────────────────────────
+
+# Tells of each line that is typed and of each signal, so that whatever arrives twice can be counted.
+_TELLS = """
+import os, signal, sys, termios
+signal.signal(signal.SIGINT, lambda *_: os.write(1, b"got a signal\\n"))
+if "secret" in sys.argv:
+    mode = termios.tcgetattr(0)
+    mode[3] &= ~termios.ECHO
+    termios.tcsetattr(0, termios.TCSANOW, mode)
+os.write(1, b"ready\\n")
+for line in sys.stdin.buffer:
+    os.write(1, b"got " + line)
+"""
+_OCTETS = {"content-type": "application/octet-stream"}
+
+
+async def make_unit(server: Server, *arguments: str) -> UnitAccess:
+    """A unit that has begun, of a task with two checkpoints."""
+    await make_task(server)
+    app = server.app_of("default")
+    await (await app.runtime("one")).shell("main", [sys.executable, "-S", "-E", "-u", "-c", _TELLS, *arguments])
+    unit = await app.units.get("one", "main")
+    await until_told(unit, b"ready")
+    return unit
+
+
+async def until_told(unit: UnitAccess, text: bytes) -> bytes:
+    """All output, once this is in it."""
+    seen = b""
+    while text not in seen:
+        seen += (await unit.output(len(seen), wait="10s")).data
+    return seen
+
+
+def on_a_unit(method: str, verb: str, body: Any = None, *arguments: str, is_typing: bool = True) -> None:
+    """Register a request about a unit. With `is_typing` its sender has the right to type."""
+
+    async def prepare(server: Server) -> Sent:
+        unit = await make_unit(server, *arguments)
+        sender = next((key.value for key in await server.desk.keys.all() if key.value.name == "test"), None)
+        if is_typing and sender is not None:
+            await unit.take(writer_label(Caller("default", frozenset(), sender.name, "key", sender.id)))
+        headers = _OCTETS if isinstance(body, bytes) else {}
+        return Sent(f"/v1/tasks/one/units/main{verb}", body, headers)
+
+    RECIPES[f"{method} /v1/tasks/{{task}}/units/{{unit}}{verb}"] = prepare
+
+
+on_a_unit("PUT", "/writer", {}, is_typing=False)
+on_a_unit("DELETE", "/writer")
+on_a_unit("POST", "/input", b"a line\n")
+on_a_unit("POST", "/answer", b"a secret\n", "secret")
+on_a_unit("PUT", "/size", {"rows": 33, "columns": 77})
+on_a_unit("POST", "/signal", {"signal": "INT"})
+on_a_unit("DELETE", "", is_typing=False)
+
+
+@recipe("POST /v1/workers/drain")
+async def _(server: Server) -> Sent:
+    holder, _ = await _holder(server)
+    store = store_of(server.app_of("default").tasks)
+    await Write(store.committer, "announce", {"worker": holder, "knows": "{}"}, key=f"worker {holder}")
+    return Sent("/v1/workers/drain", {"workers": [holder]})
+
+
+@recipe("POST /v1/store/reseal")
+async def _(server: Server) -> Sent:
+    await make_task(server)
+    return Sent("/v1/store/reseal", env={"PERDURE_KEY": f"k1:{b64encode(bytes(32)).decode()}"})
+
+
 # Repeats that cannot have the first answer, by the code of the one they get, and why.
 OTHER_ANSWERS = {
     "DELETE /v1/session": ("session_over", "the request has ended the credential that would repeat it"),

@@ -808,9 +808,15 @@ class UnitAccess:
     def resize(self, rows: int, columns: int, *, writer: str) -> None:
         drive(self._inner.resize(rows, columns, writer=writer))
 
-    def signal(self, name: str, *, writer: str) -> None:
-        """Send a signal, such as "INT", to what is in front, as a key of the terminal would."""
-        drive(self._inner.signal(name, writer=writer))
+    def signal(self, name: str, *, writer: str, signal_id: str | None = None) -> None:
+        """Send a signal, such as "INT", to what is in front, as a key of the terminal would. The same id again sends
+        nothing.
+
+        Raises:
+            EffectUncertain: the keeper was replaced while it was being sent. It is never sent again.
+            and what `send` raises.
+        """
+        drive(self._inner.signal(name, writer=writer, signal_id=signal_id))
 
     def processes(self) -> Sequence[UnitProcess]:
         """Its own process, and all it has started: they end with it."""

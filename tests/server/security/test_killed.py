@@ -35,7 +35,7 @@ def todays_sample():
 
 def test_every_route_that_takes_a_key_has_a_request_to_be_killed_in():
     missing = [route.name for route in killing.routes_that_write() if route.name not in killing.RECIPES]
-    assert missing == [], "add a recipe to tests/server/recipes.py, or say in WITHOUT_RECIPE why none is needed"
+    assert missing == [], "add a recipe to tests/server/recipes.py"
 
 
 @pytest.mark.parametrize(
@@ -50,17 +50,16 @@ async def test_a_request_whose_answer_was_lost_has_one_effect_and_its_first_answ
     """What a server leaves that was killed before it kept the answer; for every route, without the killing."""
     method = name.partition(" ")[0]
 
-    async with serving(memory_url, **QUICK) as server:
-        key, sent = await make_key(server, "admin"), await killing.RECIPES[name](server)
+    async with killing.without_units_after(memory_url):
+        key, sent = await killing.prepare(memory_url, name)
         with monkeypatch.context() as dying:
             dying.setattr(repeats.Answers, "_keep", _lose)
-            first = await killing.send_and_wait(server, method, key, sent)
+            first, left = await killing.repeat(memory_url, method, key, sent)
         assert first.status < 300, first.body
-        left = await killing.content(server)
         monkeypatch.setattr(repeats, "_is_over", lambda _: True)
-        again = await killing.send_and_wait(server, method, key, sent)
+        again, found = await killing.repeat(memory_url, method, key, sent)
         assert killing.is_same_answer(name, again, first), (first, again)
-        assert await killing.content(server) == left
+        assert found == left
 
 
 async def test_a_task_that_was_opened_is_new_to_who_repeats_the_request_too(memory_url, monkeypatch):

@@ -264,9 +264,16 @@ class UnitAccess:
     async def resize(self, rows: int, columns: int, *, writer: str) -> None:
         await self._write("resize", writer, rows=rows, columns=columns)
 
-    async def signal(self, name: str, *, writer: str) -> None:
-        """Send a signal, such as "INT", to what is in front, as a key of the terminal would."""
-        await self._write("signal", writer, number=_number(name))
+    async def signal(self, name: str, *, writer: str, signal_id: str | None = None) -> None:
+        """Send a signal, such as "INT", to what is in front, as a key of the terminal would. The same id again sends
+        nothing.
+
+        Raises:
+            EffectUncertain: the keeper was replaced while it was being sent. It is never sent again.
+            and what `send` raises.
+        """
+        named: dict[str, Any] = {} if signal_id is None else {"id": _input(writer, signal_id)}
+        await self._write("signal", writer, number=_number(name), **named)
 
     async def processes(self) -> Sequence[UnitProcess]:
         """Its own process, and all it has started: they end with it."""

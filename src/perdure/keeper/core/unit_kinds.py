@@ -58,6 +58,7 @@ MODULES = (
 
 
 HIDDEN_ARGV = "argv"
+_MOST_SIGNALS = 100  # whose ids a unit remembers
 WITHOUT_SECRETS = "its command line had secrets in it, which are written down nowhere: open it with its command again"
 
 
@@ -299,7 +300,46 @@ class Held:
 
     def is_known(self, call: Call) -> bool:
         """True if this was asked before, so that asking again writes nothing and only returns the result."""
-        return False
+        return call.get("do", str, "") == "signal" and call.get("id", str, "") in self._signals
+
+    def signal_once(self, call: Call) -> Answer:
+        """Send a signal; the same id again sends nothing. An id is on record before its signal is sent, and after it.
+
+        Raises:
+            Refused: the keeper was replaced while it was being sent: it may have been, and is never sent again.
+        """
+        id, send = call.get("id", str, ""), self.verbs["signal"]
+        if not id:
+            return self._sent(send(self, call))
+        if known := self._signals.get(id):
+            if known == "begun":
+                raise Refused("uncertain", id=id)
+            return Answer({"again": True})
+        self._note_signal(id, "begun")
+        try:
+            answer = self._sent(send(self, call))
+        except Refused:
+            self._note_signal(id, None)
+            raise
+        self._note_signal(id, "done")
+        return answer
+
+    @property
+    def _signals(self) -> dict[str, str]:
+        found: dict[str, str] = self.unit.facts.get("signals") or {}
+        return found
+
+    def _note_signal(self, id: str, state: str | None) -> None:
+        known = {name: kept for name, kept in self._signals.items() if name != id}
+        if state is not None:
+            known[id] = state
+        self.unit.facts["signals"] = dict(list(known.items())[-_MOST_SIGNALS:])
+        self.keeper.save(self.unit)
+
+    @staticmethod
+    def _sent(answer: Answer | Soon | Awaitable[Answer]) -> Answer:
+        assert isinstance(answer, Answer)  # no kind waits for anything to send a signal
+        return answer
 
     def mend(self) -> None:
         """The live folder was removed and made again, empty: restore the unit's files in it."""

@@ -269,7 +269,9 @@ class Terminal(Held):
         return not self.has_ended and ttys.mode(self._master).is_secret
 
     def is_known(self, call: Call) -> bool:
-        return call.get("do", str, "") in ("send", "answer") and self._inputs.state(call.get("id", str, "")) is not None
+        if call.get("do", str, "") not in ("send", "answer"):
+            return super().is_known(call)
+        return self._inputs.state(call.get("id", str, "")) is not None
 
     def input_state(self, call: Call) -> Answer:
         """Whether an input was written: done, begun, or null."""

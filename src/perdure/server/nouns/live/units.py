@@ -30,6 +30,7 @@ MOST_INPUT = 64 << 10  # bytes
 _FOLLOWS_SECONDS = 600.0
 _WAIT = "10s"
 _LOOK_SECONDS = 0.25  # at units that cannot be waited for
+_ID_LENGTH = 64  # characters, at most
 _CONTEXT = 300  # bytes before a piece of output that say how it is to be read
 _OCTETS = "application/octet-stream"
 _UNIT = "/v1/tasks/{task}/units/{unit}"
@@ -221,8 +222,13 @@ async def give_back(ask: Ask[Nothing, None]) -> Answer:
     return Answer(status=204)
 
 
+def _input_id(ask: Ask[Any, Any]) -> str | None:
+    """The id by which the keeper knows a repeated input; an Idempotency-Key is one too."""
+    return ask.headers.get("perdure-input-id") or (ask.once[-_ID_LENGTH:] if ask.once else None)
+
+
 async def send(ask: Ask[Nothing, None]) -> Answer:
-    id = ask.headers.get("perdure-input-id")
+    id = _input_id(ask)
     if id is None:
         raise HttpProblem(
             400, "input_id_required", "an input needs a Perdure-Input-Id", do="send a new one for each input"
@@ -245,7 +251,7 @@ async def send(ask: Ask[Nothing, None]) -> Answer:
 async def answer(ask: Ask[Nothing, None]) -> Answer:
     """The body is a secret: it goes to the terminal and nowhere else."""
     data, unit = await _content(ask), await _unit(ask)
-    id = ask.headers.get("perdure-input-id", ask.request_id)
+    id = _input_id(ask) or ask.request_id
     try:
         with _told_who_holds(ask):
             await unit.answer(id, data, writer=writer_label(ask.caller))
@@ -274,8 +280,17 @@ async def resize(ask: Ask[Nothing, Size]) -> Answer:
 
 async def send_signal(ask: Ask[Nothing, SignalBody]) -> Answer:
     unit = await _unit(ask)
-    with _told_who_holds(ask):
-        await unit.signal(ask.body.signal, writer=writer_label(ask.caller))
+    try:
+        with _told_who_holds(ask):
+            await unit.signal(ask.body.signal, writer=writer_label(ask.caller), signal_id=ask.mark or None)
+    except EffectUncertain:
+        raise HttpProblem(
+            409,
+            "uncertain",
+            "this signal may have been sent",
+            kept="it is never sent again",
+            do="look at what runs in the unit, and send a new one with another Idempotency-Key",
+        ) from None
     return Answer(status=204)
 
 
