@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import re
+from pathlib import Path
 
 import pytest
 
-from perdure import errors
+from perdure import Perdure, errors
+from perdure.client.problems import error_of
+from perdure.server.http.command_words import LOCAL, ROUTES, over_http
 from perdure.server.http.problems import STATUSES, HttpProblem, body_of, from_exception, status_and_code
+from perdure.server.table import routes
+from tests.support.http_server import make_key, request, serving
 
 # The statuses that were decided, by class; a class that is not named has its nearest named ancestor's.
 DECIDED = {
@@ -80,3 +86,61 @@ def test_a_defect_tells_its_request_id_and_nothing_else(error):
 def test_a_refusal_of_the_server_is_given_as_it_is():
     problem = HttpProblem(418, "teapot", "no coffee")
     assert from_exception(problem) is problem
+
+
+# ── advice ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "advice, told",
+    [
+        ("`perdure resume 'a b'`", "`POST /v1/tasks/a%20b/resume`"),
+        ("perdure resume ship --plan", "`GET /v1/tasks/ship/plan`"),
+        ("wait, or `perdure take ship`; see `perdure show ID`",
+         "wait, or `POST /v1/tasks/ship/take`; see `GET /v1/tasks/{task}`"),
+        ("`perdure kill-switch off ship`", "`DELETE /v1/switches/ship`"),
+        ("`perdure fork ship NEW --at 3`", "`POST /v1/tasks/ship/fork`"),
+        ("`perdure approve ship`", "`POST /v1/inbox/{pause}/approve`"),
+        ("`perdure keys generate` makes one", "`perdure keys generate` makes one"),
+        ("use a new key", "use a new key"),
+    ],
+)  # fmt: skip
+def test_advice_that_names_a_command_names_the_request_that_does_the_same(advice, told):
+    assert over_http(advice) == told
+
+
+def test_every_request_of_the_advice_is_a_route():
+    served = {route.name for route in routes()}
+    assert [name for name in ROUTES.values() if name not in served] == []
+
+
+def test_every_command_that_an_error_names_has_a_request_or_is_for_the_stores_machine():
+    """An advice that is formed at run time is found by the command's first words."""
+    rooms = ("errors.py", "_tasks", "_durable", "_runtime", "_worker", "_store", "_model", "_ground", "memory")
+    package = Path(errors.__file__).parent
+    files = [
+        file
+        for room in rooms
+        for file in ([package / room] if room.endswith(".py") else (package / room).rglob("*.py"))
+    ]
+    named = {
+        (file.name, found)
+        for file in files
+        for found in re.findall(r"do=f?[\"'][^\n]*?`perdure ([a-z-]+(?: [a-z-]+)?)", file.read_text(encoding="utf-8"))
+    }
+    known = ROUTES.keys() | LOCAL
+    assert [one for one in sorted(named) if not {one[1], one[1].split()[0]} & known] == []
+
+
+async def test_a_refusal_tells_its_caller_the_request_and_a_client_the_command(quick_url):
+    async with Perdure(quick_url) as app:
+        task = await app.tasks.create("ship", state={})
+        await task.pause("Go on?")
+        async with serving(quick_url) as server:
+            key = await make_key(server, "admin")
+            sent = {"key": key, "body": {"result": 1}}
+            refused = await request(server, "POST", "/v1/tasks/ship/complete", **sent)
+    told = refused.json
+    assert refused.status == 409 and "/v1/tasks/ship/resume" in told["do"] and "perdure " not in told["do"]
+    assert "perdure resume ship" in told["cli"]
+    assert error_of(refused.status, told, "http://x").do == told["cli"]

@@ -18,7 +18,8 @@ def error_of(status: int, problem: Any, url: str) -> PerdureError:
     if not isinstance(problem, Mapping) or not isinstance(problem.get("code"), str):
         return not_a_server(status, "", url)
     code = problem["code"]
-    what, kept, do = (str(problem.get(name) or "") for name in ("detail", "kept", "do"))
+    what, kept = (str(problem.get(name) or "") for name in ("detail", "kept"))
+    do = str(problem.get("cli") or problem.get("do") or "")  # in the words of the library, as in this process
     kind = _KINDS.get(code) or _by_status(status)
     error = kind.__new__(kind)
     PerdureError.__init__(error, what, kept=kept, do=do)

@@ -14,6 +14,7 @@ from typing import Any
 from perdure import errors
 from perdure._ground.encoding.json_values import plain
 from perdure._ground.secrets.known_secrets import redact, redact_value
+from perdure.server.http.command_words import over_http
 
 TYPE = "urn:perdure:problem:"
 
@@ -32,10 +33,12 @@ class HttpProblem(Exception):
         values: Mapping[str, Any] | None = None,
         errors: list[dict[str, Any]] | None = None,
         headers: Mapping[str, str] | None = None,
+        cli: str = "",
     ) -> None:
+        """`cli` is the advice in words of the command line, where that differs."""
         super().__init__(detail)
         self.status, self.code, self.detail = status, code, detail
-        self.kept, self.do = kept, do
+        self.kept, self.do, self.cli = kept, do, cli
         self.values, self.errors, self.headers = values or {}, errors or [], headers or {}
 
 
@@ -113,12 +116,15 @@ def from_exception(error: BaseException, *, has_match: bool = False) -> HttpProb
         status = 412
     if isinstance(error, errors.StoreUnavailable):
         return _without_its_place(error, status, code)
+    advice = redact(error.do)
+    requests = over_http(advice)
     return HttpProblem(
         status,
         code,
         redact(error.what),
         kept=error.kept or "nothing was changed",
-        do=redact(error.do),
+        do=requests,
+        cli=advice if requests != advice else "",
         values=redact_value(_values(error)),
         errors=[dict(plain(item)) for item in getattr(error, "errors", ())],
         headers={"Retry-After": _RETRY_AFTER} if status == 503 else {},
@@ -144,6 +150,7 @@ def _values(error: errors.PerdureError) -> dict[str, Any]:
 
 def body_of(problem: HttpProblem, request_id: str, instance: str) -> dict[str, Any]:
     """The problem as its JSON object; `instance` is the route's pattern, never the path as it was sent."""
+    told = {"cli": problem.cli} if problem.cli else {}
     return {
         "type": TYPE + problem.code.replace("_", "-"),
         "title": problem.code.replace("_", " "),
@@ -152,6 +159,7 @@ def body_of(problem: HttpProblem, request_id: str, instance: str) -> dict[str, A
         "detail": problem.detail,
         "kept": problem.kept,
         "do": problem.do,
+        **told,
         "instance": instance,
         "request_id": request_id,
         "retryable": problem.status in (429, 502, 503, 504),

@@ -10,7 +10,7 @@ export class Problem extends Error {
     this.status = status;
     this.code = /** @type {string} */ (body.code || "");
     this.kept = /** @type {string} */ (body.kept || "");
-    this.do = /** @type {string} */ (body.do || "");
+    this.do = /** @type {string} */ (body.cli || body.do || "");
     this.values = /** @type {Record<string, any>} */ (body.values || {});
     this.errors = /** @type {Misfit[]} */ (body.errors || []);
     this.wait = /** @type {number} */ (body.wait || 0);
