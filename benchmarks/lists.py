@@ -25,14 +25,19 @@ from statistics import median
 from typing import Any
 
 from perdure import Perdure
+from perdure._durable import page_with_situations
 from perdure._ground.clock import moment
+from perdure._ground.encoding import codec
 from perdure._ground.ids import new_uid
+from perdure._ground.secrets import envelope
+from perdure._ground.secrets.crypto import KeyRing
+from perdure._model import SITUATIONS, Pause, make_pause
 from perdure.bench import server
 from perdure.types import TaskFilter
 
 _START_MS = 1_790_000_000_000
 _TASK = "uid namespace id status name description agent tags depends_on event_count event_head created_at updated_at"
-_TASK += " pause_reason due_at finished_at progress result"
+_TASK += " pause_reason due_at finished_at progress result pause"
 _CALL = "task_uid function version arguments queue priority"
 _REASONS = ("human_approval", "rate_limit", "human_input")
 _TIMES = 11
@@ -55,8 +60,10 @@ def rows(count: int) -> Rows:
         reason = _REASONS[n // 100 % 3] if status == "paused" else None
         due = at + 10_000_000 - n if reason == "rate_limit" else None
         ended = at + 50 if status in ("completed", "failed") else None
+        pause = make_pause(reason, "Go on?", {"due_at": moment(due)} if due else {}, at, {"pid": 1}) if reason else None
+        sealed = envelope.seal(codec.encode(pause, Pause), "pause", uid, KeyRing()) if pause else None
         task = (uid, "default", f"task-{n:07d}", status, name, "", agent, json.dumps(tags), "[]", 1, b"0" * 32)
-        tasks.append((*task, at, at + 60_000 - (n * 7919 % 50_000), reason, due, ended, None, b"r" * 400))
+        tasks.append((*task, at, at + 60_000 - (n * 7919 % 50_000), reason, due, ended, None, b"r" * 400, sealed))
         if n % 2 == 0:
             function = "rare.one" if n % 25_000 == 0 else f"jobs.digest_{n // 2 % 20}"
             calls.append((uid, function, 1 + n % 2, b"a" * 60, "gpu" if n % 1000 == 0 else "default", 0))
@@ -146,6 +153,13 @@ async def measure(url: str, count: int) -> None:
                 mark = " approximate" if page.approximate else ""
                 slow = "  <-- over 10 ms" if middle > 10 else ""
                 _say(f"  {name:20} {sort:8} {middle:8.2f} ms {worst:8.2f} ms  {len(page):3} rows{mark}{slow}")
+        for kind in SITUATIONS:
+            middle, worst, page = await middle_and_worst(
+                lambda k=kind: page_with_situations(app.tasks, TaskFilter(situation=k), limit=50)
+            )
+            mark = " approximate" if page.approximate else ""
+            slow = "  <-- over 10 ms" if middle > 10 else ""
+            _say(f"  situation {kind:19} {middle:8.2f} ms {worst:8.2f} ms  {len(page):3} rows{mark}{slow}")
         others = {
             "counts": app.tasks.counts,
             "counts, function": lambda: app.tasks.counts(filters["function"]),

@@ -83,7 +83,7 @@ __getattr__ = lazy_door(
             "take_task",
             "topic_of as callback_topic",
         ),
-        "lists": ("summaries_of",),
+        "lists": ("read_page as read_task_page", "summaries_of"),
         "once": ("Once", "has_signed", "once_of"),
         "task_arguments": ("check_beginning", "check_texts"),
         "task": ("Task", "TaskHooks", "read_progress"),

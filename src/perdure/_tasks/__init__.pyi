@@ -80,7 +80,7 @@ from perdure._tasks.pauses import (
     take_task,
     topic_of as callback_topic,
 )
-from perdure._tasks.lists import summaries_of
+from perdure._tasks.lists import read_page as read_task_page, summaries_of
 from perdure._tasks.once import Once, has_signed, once_of
 from perdure._tasks.task_arguments import check_beginning, check_texts
 from perdure._tasks.task import Task, TaskHooks, read_progress
@@ -250,6 +250,7 @@ __all__ = [
     "take_question",
     "take_task",
     "callback_topic",
+    "read_task_page",
     "summaries_of",
     "Once",
     "has_signed",

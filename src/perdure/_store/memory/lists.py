@@ -11,6 +11,7 @@ from perdure._store.memory.tables import Tables
 from perdure._store.rows import Params, Row, SummaryRow, TaskRow
 
 _LIVE = ("pending", "running", "paused")
+_HUMAN = ("human_approval", "human_input")
 Query = Callable[[Tables, Params], list[Row]]
 # A task in a walk, with its place in the order.
 Looked = tuple[Any, TaskRow]
@@ -135,7 +136,45 @@ def _is_wanted(tables: Tables, row: TaskRow, p: Params) -> bool:
         and (p["not_from"] is None or not p["not_from"] <= row.id < p["not_to"])
         and (p["text"] is None or p["text"] in _lowered(row.id) or p["text"] in _lowered(row.name))
         and json.loads(p["tags"]).items() <= json.loads(row.tags).items()
+        and (p["marks"] is None or any(_MARKS[mark](tables, row) for mark in p["marks"].split()))
     )
+
+
+def _is_called(tables: Tables, row: TaskRow) -> bool:
+    return row.uid in tables.calls
+
+
+def _is_asking(tables: Tables, row: TaskRow) -> bool:
+    asked = tables.pauses.get(row.uid, {}).values()
+    return row.pause_reason in _HUMAN or any(one.answer is None and one.reason in _HUMAN for one in asked)
+
+
+def _is_held(tables: Tables, row: TaskRow) -> bool:
+    lease = tables.leases.get(row.uid)
+    return lease is not None and lease.worker is not None
+
+
+def _is_switched(tables: Tables, row: TaskRow) -> bool:
+    switches = [tables.switches.get((row.namespace, id)) for id in ("", row.id)]
+    return any(switch is not None and switch.is_on for switch in switches)
+
+
+def _is_later(tables: Tables, row: TaskRow) -> bool:
+    return row.uid in tables.calls and tables.calls[row.uid].not_before is not None
+
+
+_MARKS: dict[str, Callable[[Tables, TaskRow], bool]] = {
+    "ended": lambda _, row: row.status not in _LIVE,
+    "paused": lambda _, row: row.status == "paused",
+    "called": lambda tables, row: _is_called(tables, row) and row.status != "paused",
+    "plain": lambda tables, row: not _is_called(tables, row) and row.status != "paused",
+    "later": _is_later,
+    "needing": lambda _, row: row.started_at is None and row.depends_on != "[]",
+    "held": _is_held,
+    "asking": _is_asking,
+    "switched": _is_switched,
+    "cancelling": lambda tables, row: any(name == "~cancel" for name, _ in tables.signals.get(row.uid, {})),
+}
 
 
 def _lowered(text: str) -> str:

@@ -8,7 +8,7 @@ is looked at.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -42,8 +42,13 @@ class Wanted(NamedTuple):
     prefix: str | None  # of ids that are shown first
 
 
-def wanted_by(filter_: TaskFilter, namespace: str, parent_uid: str | None) -> Wanted | None:
-    """The lanes and checks for a filter; None if no task can match, whatever the store holds."""
+def wanted_by(
+    filter_: TaskFilter, namespace: str, parent_uid: str | None, marks: Collection[str] | None = None
+) -> Wanted | None:
+    """The lanes and checks for a filter; None if no task can match, whatever the store holds.
+
+    With `marks`, a task also needs one of them: they stand for what its rows say (`_looked.sql` has them all).
+    """
     statuses = _statuses(filter_)
     texts = [filter_.function, filter_.queue, filter_.agent, filter_.text, filter_.schedule]
     texts += [one for pair in filter_.tags.items() for one in pair]
@@ -74,6 +79,7 @@ def wanted_by(filter_: TaskFilter, namespace: str, parent_uid: str | None) -> Wa
         "not_from": not_from,
         "not_to": not_to,
         "text": lowered(text) if text is not None else None,
+        "marks": " ".join(sorted(marks)) if marks is not None else None,
     }
     checked = {name for name, value in params.items() if value is not None} - _PLAIN
     is_plain = checked == {"tags"} and not filter_.tags

@@ -37,9 +37,15 @@ class Start(NamedTuple):
 
 
 async def read_page(
-    store: Store, filter_: TaskFilter | None, sort: Sort, limit: int, cursor: str | None, parts: Collection[Part]
+    store: Store,
+    filter_: TaskFilter | None,
+    sort: Sort,
+    limit: int,
+    cursor: str | None,
+    parts: Collection[Part],
+    marks: Collection[str] | None = None,
 ) -> Page[TaskSummary]:
-    """One page of tasks.
+    """One page of tasks; with `marks`, of those that have one of them.
 
     Raises:
         InvalidInput: the order, the limit, a part or the cursor is not one.
@@ -47,7 +53,7 @@ async def read_page(
     filter_ = TaskFilter() if filter_ is None else filter_
     check_page(filter_, sort, limit, parts)
     start = _start(cursor, sort, filter_)
-    rows, after, is_bounded = await store.look(lambda engine: _read(store, engine, filter_, sort, start, limit))
+    rows, after, is_bounded = await store.look(lambda engine: _read(store, engine, filter_, sort, start, limit, marks))
     items: Sequence[TaskSummary] = [summary(store, row) for row in rows]
     if parts and items:
         items = await with_parts(store, items, parts)
@@ -62,7 +68,9 @@ async def every_row(
     return stretch.rows, None if stretch.place is None else stretch.place[0]
 
 
-def wanted_in(store: Store, engine: Reading, filter_: TaskFilter) -> Wanted | None:
+def wanted_in(
+    store: Store, engine: Reading, filter_: TaskFilter, marks: Collection[str] | None = None
+) -> Wanted | None:
     """The query for a filter in this store; None if no task can match."""
     parent_uid = None
     if filter_.parent is not None:
@@ -70,7 +78,7 @@ def wanted_in(store: Store, engine: Reading, filter_: TaskFilter) -> Wanted | No
         if not rows:
             return None
         parent_uid = rows[0][0]
-    return wanted_by(filter_, store.namespace, parent_uid)
+    return wanted_by(filter_, store.namespace, parent_uid, marks)
 
 
 def check_page(filter_: TaskFilter, sort: object, limit: int, parts: Collection[object]) -> None:
@@ -107,9 +115,15 @@ def _walk_on(store: Store, engine: Reading, filter_: TaskFilter, after: str | No
 
 
 def _read(
-    store: Store, engine: Reading, filter_: TaskFilter, sort: Sort, start: Start, limit: int
+    store: Store,
+    engine: Reading,
+    filter_: TaskFilter,
+    sort: Sort,
+    start: Start,
+    limit: int,
+    marks: Collection[str] | None,
 ) -> tuple[Sequence[SummaryRow], Start | None, bool]:
-    wanted = wanted_in(store, engine, filter_)
+    wanted = wanted_in(store, engine, filter_, marks)
     if wanted is None:
         return (), None, False
     first: Sequence[SummaryRow] = ()

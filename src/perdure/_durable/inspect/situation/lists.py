@@ -1,8 +1,8 @@
 """Lists and counts by situation: which tasks are stuck, and how many wait for a person.
 
-A situation depends on processes that start and stop, so it cannot be indexed. Few tasks are open compared with those
-that have ended. So the open ones are read by status, and each is decided. A search has a bound, and reports when it
-reached it.
+A situation depends on processes that start and stop, so it cannot be indexed. But most kinds need something that the
+rows of a task say: a lease, a pause, an open question. The store leaves out tasks without such a mark, and the others
+are decided one by one. A search has a bound, and reports when it reached it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,27 @@ from perdure._model import (
     TaskFilter,
     TaskSummary,
 )
-from perdure._tasks import Tasks
+from perdure._tasks import Tasks, read_task_page, store_of
 from perdure.errors import InvalidInput
 
 # So many tasks are looked at for one answer.
 MOST_LOOKED_AT = 2000
 _CHUNK = 200
 _LIVE = frozenset(STATUSES) - FINISHED
+# A task that has a situation has one of these marks. The rules are in rows.py, the marks in the store's `_looked.sql`.
+_MARKS: Mapping[str, frozenset[str]] = {
+    **dict.fromkeys(FINISHED, frozenset({"ended"})),
+    "stopped": frozenset({"paused", "switched"}),
+    "cancelling": frozenset({"cancelling"}),
+    "you": frozenset({"asking"}),
+    "waiting": frozenset({"paused", "later"}),
+    "blocked": frozenset({"needing"}),
+    "stuck": frozenset({"called", "paused", "needing"}),
+    "stalled": frozenset({"held"}),
+    "working": frozenset({"held"}),
+    "starting": frozenset({"held", "called"}),
+    "idle": frozenset({"plain"}),
+}
 
 
 class Told(NamedTuple):
@@ -69,12 +83,13 @@ async def page_with_situations(
     rows = replace(filter_, situation=frozenset(), status=_statuses(filter_)) if wanted else filter_
     if wanted and not rows.status:
         return Page([], None)
+    marks = frozenset[str]().union(*(_MARKS[kind] for kind in wanted)) if wanted else None
+    store = store_of(tasks)
     found: list[Told] = []
-    looked = 0
+    looked, size = 0, limit
     while True:
-        size = limit if wanted <= FINISHED else min(_CHUNK, MOST_LOOKED_AT - looked)
-        page = await tasks.page(rows, sort=sort, limit=size, cursor=cursor, parts=parts)
-        looked += size
+        page = await read_task_page(store, rows, sort, size, cursor, parts, marks)
+        looked, size = looked + size, min(_CHUNK, MOST_LOOKED_AT - looked - size)
         known = await situations_of(tasks, page.items, tells_data=tells_data)
         for index, item in enumerate(page.items, 1):
             situation = known.get(item.uid)
@@ -82,7 +97,7 @@ async def page_with_situations(
                 continue
             found.append(Told(item, situation))
             if len(found) == limit and index < len(page.items):  # the next page begins behind this one
-                cut = await tasks.page(rows, sort=sort, limit=index, cursor=cursor)
+                cut = await read_task_page(store, rows, sort, index, cursor, (), marks)
                 return Page(found, cut.cursor, page.approximate)
         cursor = page.cursor
         if cursor is None or len(found) >= limit or looked >= MOST_LOOKED_AT or page.approximate:

@@ -19,3 +19,19 @@ WHERE tasks.namespace = :namespace AND tasks.is_current
     SELECT 1 FROM json_each(:tags) AS wanted
     WHERE NOT EXISTS (SELECT 1 FROM json_each(tasks.tags) AS had
                       WHERE had.key = wanted.key AND had.value = wanted.value)))
+  AND (:marks IS NULL
+    OR instr(:marks, 'ended') AND tasks.status NOT IN ('pending', 'running', 'paused')
+    OR instr(:marks, 'paused') AND tasks.status = 'paused'
+    OR instr(:marks, 'called') AND calls.function IS NOT NULL AND tasks.status <> 'paused'
+    OR instr(:marks, 'plain') AND calls.function IS NULL AND tasks.status <> 'paused'
+    OR instr(:marks, 'later') AND calls.not_before IS NOT NULL
+    OR instr(:marks, 'needing') AND tasks.started_at IS NULL AND tasks.depends_on <> '[]'
+    OR instr(:marks, 'held') AND EXISTS (
+      SELECT 1 FROM leases WHERE leases.task_uid = tasks.uid AND leases.worker IS NOT NULL)
+    OR instr(:marks, 'asking') AND (tasks.pause_reason IN ('human_approval', 'human_input') OR EXISTS (
+      SELECT 1 FROM pauses WHERE pauses.task_uid = tasks.uid AND pauses.answer IS NULL
+        AND pauses.reason IN ('human_approval', 'human_input')))
+    OR instr(:marks, 'switched') AND EXISTS (
+      SELECT 1 FROM switches WHERE switches.namespace = tasks.namespace AND switches.id IN ('', tasks.id) AND switches.is_on)
+    OR instr(:marks, 'cancelling') AND EXISTS (
+      SELECT 1 FROM signals WHERE signals.task_uid = tasks.uid AND signals.name = '~cancel'))
