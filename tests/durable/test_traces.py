@@ -26,7 +26,7 @@ spans = InMemorySpanExporter()
 provider = TracerProvider()
 provider.add_span_processor(SimpleSpanProcessor(spans))
 trace.set_tracer_provider(provider)
-inside = []
+inside, apps = [], []
 
 @step
 async def search(topic):
@@ -38,14 +38,20 @@ async def pay(cents):
     return "MARKER"
 
 @durable
+async def helper():
+    return 1
+
+@durable
 async def order(topic):
     await search(topic)
+    await apps[0].start("child", helper)
     await pay(5)
     await pause.approval("MARKER?")
     raise ValueError("MARKER")
 
 async def main():
     async with Perdure() as app:
+        apps.append(app)
         await app.run_until_paused("order-1", order, "MARKER")
         await (await app.tasks.handle("order-1")).approve(by="ada")
         try:
@@ -53,6 +59,7 @@ async def main():
         except Exception:
             pass
         uid = (await app.tasks.get("order-1")).uid
+        await app.run("child", helper)
     found = [json.loads(span.to_json()) for span in spans.get_finished_spans()]
     print(json.dumps({"uid": uid, "spans": found, "inside": [f"{one.trace_id:032x}" for one in inside]}))
 
@@ -67,7 +74,11 @@ def test_a_task_is_one_trace_with_a_span_for_each_attempt_and_call(tmp_path: Pat
     (tmp_path / "traced.py").write_text(PROGRAM)
     told = json.loads(run([sys.executable, "traced.py"], tmp_path))
     trace = f"{ids_of(told['uid'])[0]:032x}"
-    assert {span["context"]["trace_id"] for span in told["spans"]} == {f"0x{trace}"}
+    of_child = [span for span in told["spans"] if span["name"].endswith(" helper")]
+    assert [[link["context"]["trace_id"] for link in span["links"]] for span in of_child if span["links"]] == [
+        [f"0x{trace}"]
+    ]
+    told["spans"] = [span for span in told["spans"] if span["context"]["trace_id"] == f"0x{trace}"]
     assert told["inside"] == [trace]  # what an HTTP client in the step would send along
     names = [span["name"] for span in told["spans"]]
     attempts = [name for name in names if name.startswith("attempt ")]

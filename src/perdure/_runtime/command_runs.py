@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from perdure._ground.bridge import Nap
+from perdure._ground.traces import traceparent
 from perdure._runtime.keeper_client import Record
 from perdure._runtime.task_runtime import Runtime
 from perdure._runtime.units import Unit, ending, secrets_of, verdict_of
@@ -122,8 +123,13 @@ async def rebuilt(rt: Runtime, former: Record, recorder: Record) -> Record:
 
 
 def handed_over(rt: Runtime, recorder: Record) -> dict[str, str]:
-    """Tell a command the task it runs for, and the lease it may take over."""
-    return {"PERDURE_TASK": rt._owner.task, "PERDURE_TASK_HOLDER": f"{rt._owner.uid}:{recorder.pid}"}
+    """Tell a command the task it runs for, the lease it may take over, and the trace of its spans."""
+    owner = rt._owner
+    return {
+        "PERDURE_TASK": owner.task,
+        "PERDURE_TASK_HOLDER": f"{owner.uid}:{recorder.pid}",
+        "TRACEPARENT": traceparent(owner.uid),
+    }
 
 
 async def _recorder(rt: Runtime, policy: Policy) -> Record:

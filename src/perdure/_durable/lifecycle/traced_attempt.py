@@ -18,6 +18,7 @@ from perdure._durable.lifecycle.preparation import Past
 from perdure._durable.lifecycle.single_attempt import Returned
 from perdure._durable.lifecycle.task_start import Beginning
 from perdure._ground import traces
+from perdure._store import CallRow
 from perdure._tasks import Hold, Task, Tasks, store_of
 from perdure.errors import PerdureError
 
@@ -50,12 +51,14 @@ async def _traced(
     function: DurableFunction[..., Any],
 ) -> Returned | None:
     began = store_of(tasks).clock.now_ms()
+    parent = await _parent_of(tasks, task)
     about = {"perdure.task.uid": task.uid, "perdure.function": function.name, "perdure.version": function.version}
     with tracer.start_as_current_span(
         f"attempt {function.name}",
         context=traces.inside_task(task.uid),
         start_time=began * _MILLION,
         attributes=about,
+        links=[traces.link_to(parent)] if parent else [],
         record_exception=False,  # it may contain text written by agents
         set_status_on_exception=False,
         end_on_exit=False,
@@ -66,6 +69,12 @@ async def _traced(
             if span.is_recording():
                 await _tell_calls(tracer, tasks, task, began)
             span.end(store_of(tasks).clock.now_ms() * _MILLION)
+
+
+async def _parent_of(tasks: Tasks, task: Task) -> str | None:
+    """The uid of the task that has started this one: a child has a trace of its own, linked to its parent's."""
+    calls = await store_of(tasks).rows(CallRow, "get_call", uid=task.uid)
+    return calls[0].parent_uid if calls else None
 
 
 async def _tell_calls(tracer: Any, tasks: Tasks, task: Task, began: int) -> None:
