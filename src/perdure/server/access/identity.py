@@ -66,9 +66,10 @@ class Identities:
             raise self.refusal(
                 request.address, "bad_credential", "this API key is not known here, or is no longer good"
             )
-        task = asyncio.ensure_future(self._note(self._keys.note_use(key)))
-        self._noting.add(task)
-        task.add_done_callback(self._noting.discard)
+        if self._keys.is_new_use(key):
+            task = asyncio.ensure_future(self._note(self._keys.note_use(key)))
+            self._noting.add(task)
+            task.add_done_callback(self._noting.discard)
         return Caller(key.namespace, frozenset(key.scopes), key.name, "key", key.id, request.address)
 
     async def _by_cookie(self, request: Incoming, cookie: str) -> Caller:

@@ -88,6 +88,10 @@ class ApiKeys:
             return key
         return None
 
+    def is_new_use(self, key: ApiKey) -> bool:
+        """Whether `note_use` has something to note."""
+        return self._used.get(key.id, 0) < self._clock.now_ms() // _MINUTE * _MINUTE
+
     async def note_use(self, key: ApiKey) -> None:
         """Remember, to the minute, when a key was last used."""
         minute = self._clock.now_ms() // _MINUTE * _MINUTE

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import structs
 
 from perdure._durable import Outcome, call_of_task, outcome_of, situation_by_uid
+from perdure._ground.bridge import Call, drive
 from perdure._ground.clock import moment
 from perdure._tasks import record_in_row
 from perdure.errors import InvalidInput, TaskFailed, TimedOut
@@ -35,10 +36,14 @@ _LONGEST_WAIT = 60.0  # seconds: proxies cut longer ones
 
 
 async def get(ask: Ask[TaskParts, None]) -> Answer:
+    # One visit to a reader thread for the row, its state and its attempts: each visit costs as much as a short read.
+    shown = await Call(lambda: drive(_shown(ask)))
+    return Answer(_brief(shown) if ask.query.brief else shown, etag=version_tag(shown.version))
+
+
+async def _shown(ask: Ask[TaskParts, None]) -> TaskRecord:
     _, row = await glance_at(ask)
-    record = await record_in_row(ask.app.tasks, row)
-    shown = seen_by(ask.caller, record)
-    return Answer(_brief(shown) if ask.query.brief else shown, etag=version_tag(record.version))
+    return seen_by(ask.caller, await record_in_row(ask.app.tasks, row))
 
 
 def _brief(record: TaskRecord) -> TaskRecord:
