@@ -23,7 +23,8 @@ Network: TypeAlias = IPv4Network | IPv6Network
 _ONCE = frozenset(
     {
         "host", "authorization", "cookie", "origin", "content-type", "content-length", "transfer-encoding",
-        "idempotency-key", "if-match", "perdure-client", "perdure-namespace", "perdure-fence", "sec-fetch-site",
+        "content-encoding", "idempotency-key", "if-match", "perdure-client", "perdure-namespace", "perdure-fence",
+        "perdure-holder", "perdure-input-id", "sec-fetch-site", "last-event-id", "range",
     }
 )  # fmt: skip
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 
 from perdure.server.http.problems import HttpProblem
 from perdure.server.http.requests import Caller
 from perdure.server.table import Route
+
+_ETAG = re.compile(r'"v([0-9]{1,18})"')
 
 
 def key_in(route: Route, headers: Mapping[str, str], caller: Caller) -> str | None:
@@ -37,7 +40,7 @@ def version_in(route: Route, headers: Mapping[str, str]) -> int | None:
                 428, "match_required", "this request needs If-Match", do="send the ETag of what you have seen"
             )
         return None
-    text = given.strip()
-    if len(text) > 24 or not (text.startswith('"v') and text.endswith('"') and text[2:-1].isdigit()):
+    found = _ETAG.fullmatch(given.strip())
+    if found is None:
         raise HttpProblem(400, "bad_request", 'If-Match has the form "v12", as ETag has')
-    return int(text[2:-1])
+    return int(found[1])

@@ -24,6 +24,7 @@ DEPTH = 64
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _BIGGEST = 2**63
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*"?', re.DOTALL)
+_POSITION = re.compile(r"[0-9]{1,18}")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[([^\]]+)\]")
 _REFUSED = re.compile(r";\s*q=0(\.0*)?\s*(;|$)")  # a media type that Accept names in order to refuse it
 _NUMBER = re.compile(r"[-+0-9.eE]+")
@@ -69,7 +70,9 @@ def read_query(raw: bytes, shape: type[S]) -> S:
         raise _bad("the query string is malformed") from None
     for name, value in pairs:
         if name.startswith("tag.") and "tags" in known:
-            given.setdefault("tags", {})[name[4:]] = value
+            if name[4:] in given.setdefault("tags", {}):
+                raise _bad(f"the parameter {name!r} is given twice")
+            given["tags"][name[4:]] = value
         elif name not in known or name == "tags":
             raise _unknown("parameter", name, list(known), 400, "bad_request")
         elif _takes_several(kinds[known[name]]):
@@ -125,7 +128,7 @@ def _fit(value: Any, shape: type[S], status: int, code: str, *, is_text: bool = 
 
 
 def _path_of(place: str) -> list[str | int]:
-    return [int(index) if index.isdigit() else name or index for name, index in _STEP.findall(place)]
+    return [int(index) if _POSITION.fullmatch(index) else name or index for name, index in _STEP.findall(place)]
 
 
 def _unknown(kind: str, name: str, known: list[str], status: int, code: str) -> HttpProblem:

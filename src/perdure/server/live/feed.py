@@ -147,7 +147,7 @@ class Feed:
         """The messages of these topics since a given one; None when it is no longer stored, or belongs to another
         feed."""
         feed, _, text = last_id.partition(".")
-        if feed != self.id or not text.isdigit() or len(text) > 15:
+        if feed != self.id or not (text.isascii() and text.isdecimal() and len(text) <= 15):
             return None
         number, oldest = int(text), self._number - len(self._kept)
         if not oldest <= number <= self._number:

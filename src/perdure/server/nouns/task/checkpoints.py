@@ -98,7 +98,7 @@ def _brief(found: Diff, base: str, a: str, b: str) -> Any:
     """The changes with the outer levels of their values, and links into those of the two that have numbers."""
 
     def shown(value: Json, side: str, path: Any) -> Json:
-        if not side.isdecimal():
+        if not (side.isascii() and side.isdecimal()):
             return brief(value, "", path)
         return brief(value, f"{base}/checkpoints/{side}?part=state&brief=true&path=", path)
 
