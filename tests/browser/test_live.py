@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, Route, expect
 
 from perdure.sync import Perdure
 from tests.browser import agents
@@ -66,3 +67,51 @@ def test_ten_tabs_all_load_and_those_in_the_background_hold_no_stream(app, page,
         tab.goto(f"{server.told['url']}/tasks")
         expect(tab).to_have_title(re.compile(r"^\(1\) Tasks"))
     assert streams == []
+
+
+def hold_streams(page: Page) -> list[Route]:
+    """The streams that the page asks for from now on, each on its way until it is continued or answered."""
+    held: list[Route] = []
+    page.route("**/v1/stream*", lambda route: held.append(route))
+    return held
+
+
+def test_a_task_made_before_the_stream_of_a_new_page_opens_is_shown(app, page, server, watched):
+    app.tasks.open("before")
+    witness = watched.page()
+    witness.goto(f"{server.told['url']}/tasks")
+    expect(witness.locator(".light.live")).to_be_visible()
+    held = hold_streams(page)
+    with page.expect_request("**/v1/stream*"):
+        page.goto(f"{server.told['url']}/tasks")
+    expect(page.get_by_role("row").filter(has_text="before")).to_be_visible()
+    app.tasks.open("between")
+    expect(witness.get_by_role("row").filter(has_text="between")).to_be_visible()
+    held[-1].continue_()
+    expect(page.get_by_role("row").filter(has_text="between")).to_be_visible()
+
+
+READS = {  # what a page reads again when its stream tells a topic only from now on
+    "/": ("operate", "/v1/now"),
+    "/tasks": ("tasks", "/v1/tasks?"),
+    "/inbox": ("inbox", "/v1/inbox?"),
+    "/tasks/crawl": ("task:{uid}", "/v1/tasks/crawl?"),
+    "/tasks/crawl/journal": ("journal:{uid}", "/journal/outline"),
+    "/tasks/crawl/units": ("units:{uid}", "/v1/tasks/crawl/units?"),
+}
+
+
+def test_a_page_reads_again_what_its_stream_does_not_know_from_before(app, page, server):
+    app.run("crawl", agents.crawl, 2)
+    uid = app.tasks.get("crawl").uid
+    for address, (topic, read) in READS.items():
+        hello = {"feed": "f", "at": "2026-11-17T12:00:00Z", "resumed": True, "begins": [topic.format(uid=uid)]}
+        held = hold_streams(page)
+        with (
+            page.expect_response(lambda answer, read=read: read in answer.url),
+            page.expect_request(re.compile(f"/v1/stream.*{topic.partition(':')[0]}(,|%2C|%3A|$)")),
+        ):
+            page.goto(f"{server.told['url']}{address}")
+        with page.expect_request(lambda request, read=read: read in request.url):
+            held[-1].fulfill(content_type="text/event-stream", body=f"event: hello\ndata: {json.dumps(hello)}\n\n")
+        page.unroute("**/v1/stream*")
