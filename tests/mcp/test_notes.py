@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from perdure import Perdure
+from perdure import Perdure, durable, effect
 from tests.mcp.kit import call, over_stdio, perdure, refused
 from tests.runtime.kit import Place
 
@@ -48,6 +48,8 @@ async def test_an_earlier_state_is_restored(place: Place) -> None:
         assert [one["label"] for one in listed] == ["test", "code", "plan"]
         back = await call(client, "restore_checkpoint", checkpoint=listed[2]["checkpoint"])
         assert back["state"] == {"step": "plan"}
+        for unknown in ("0", "999", "9" * 30, "-1", "latest", "1.5", "²", "main.1"):
+            assert "no checkpoint" in await refused(client, "restore_checkpoint", checkpoint=unknown)
         assert [one["id"] for one in (await call(client, "list_tasks"))["tasks"]] == ["agent"]
 
 
@@ -84,3 +86,22 @@ async def test_a_state_that_no_model_can_read_is_neither_saved_nor_shown(place: 
         found = await call(client, "where_was_i")
         assert "state" not in found and "perdure show agent" in found["note"]
         assert "calendar" in await refused(client, "wait_until", until="0001-01-01T00:00:00+14:00")
+
+
+@effect
+async def pay(cents: int) -> None:
+    raise TimeoutError("no answer from the bank")
+
+
+@durable
+async def payer(cents: int) -> None:
+    await pay(cents)
+
+
+async def test_what_is_unsettled_is_told_however_much_of_other_tasks_is_too(place: Place) -> None:
+    async with Perdure(place.url) as app:
+        for cents in range(52):
+            await app.run_until_paused("agent" if cents == 51 else f"other-{cents}", payer, cents)
+    async with over_stdio(place) as client:
+        (told,) = (await call(client, "where_was_i"))["unsettled"]
+        assert told == "pay(51): TimeoutError: no answer from the bank"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +78,52 @@ def hello(version: str) -> dict[str, Any]:
     return {"id": 1, "method": "initialize", "params": who}
 
 
+@pytest.mark.parametrize(
+    "line, code, id",
+    [
+        (b"{not json", -32700, None),
+        (b"[1]", -32600, None),
+        (b'{"id":7,"method":"ping"}', -32600, 7),
+        (b'{"jsonrpc":"2.0","id":7,"method":"ping","params":[1]}', -32600, 7),
+        (b'{"jsonrpc":"2.0","id":"seven","method":5}', -32600, "seven"),
+        (b'{"jsonrpc":"2.0","id":7,"method":"ping","params":{"half":"\\ud83d"}}', -32700, 7),
+        (b'{"jsonrpc":"2.0","id":7,"method":"ping","params":' + b'{"a":' * 500 + b"1" + b"}" * 501, -32700, 7),
+        (b'{"a":' * 100_000, -32700, None),
+    ],
+    ids=["no JSON", "no object", "no version", "a list", "no method", "half a character", "deep", "too deep"],
+)
+def test_a_line_that_is_not_a_request_is_answered_and_the_next_one_is_read(
+    place: Place, line: bytes, code: int, id: object
+) -> None:
+    with raw_server(place) as ask:
+        assert ask(json.dumps({"jsonrpc": "2.0", **hello(VERSIONS[0])}).encode())["id"] == 1
+        told = ask(b"\n" + line)
+        assert (told["error"]["code"], told["id"]) == (code, id)
+        assert ask(b'{"jsonrpc":"2.0","method":5}\n{"jsonrpc":"2.0","id":8,"method":"ping"}')["id"] == 8
+
+
+@contextmanager
+def raw_server(place: Place) -> Iterator[Callable[[bytes], dict[str, Any]]]:
+    """Takes lines, and gives the next message of the server."""
+    command = [sys.executable, "-m", "perdure", "mcp"]
+    with subprocess.Popen(
+        command, env=parameters(place).env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:  # fmt: skip
+        assert process.stdin is not None and process.stdout is not None
+        write, read = process.stdin, process.stdout
+
+        def ask(lines: bytes) -> dict[str, Any]:
+            write.write(lines + b"\n")
+            write.flush()
+            found: dict[str, Any] = json.loads(read.readline())
+            return found
+
+        try:
+            yield ask
+        finally:
+            process.kill()
+
+
 @pytest.mark.parametrize("version", ["1999-01-01", "3000-01-01", "", "x" * 5000])
 def test_a_version_nobody_knows_is_answered_with_one_that_is_known(place: Place, version: str) -> None:
     assert first_answer(place, hello(version))["result"]["protocolVersion"] in VERSIONS
@@ -109,6 +157,10 @@ def test_over_http_there_is_nothing_without_a_key_or_under_a_foreign_name(place:
         assert server.ask("POST", "/mcp", b"{}", Authorization="Bearer prd_no", **told).status == 401
         told["Authorization"] = f"Bearer {key}"
         assert server.ask("POST", "/mcp", b"{}", **{**told, "Host": "evil.example"}).status in (400, 403, 421)
+        ping = b'{"jsonrpc":"2.0","id":1,"method":"ping"}'
+        assert server.ask("POST", "/mcp", ping, **told).status == 200
+        for foreign in ({"Origin": "http://evil.example"}, {"Sec_Fetch_Site": "cross-site"}):
+            assert server.ask("POST", "/mcp", ping, **told, **foreign).status == 403
         assert server.ask("GET", "/mcp", Authorization=f"Bearer {key}", Accept="text/event-stream").status == 405
 
 

@@ -198,4 +198,25 @@ PROMISES = {
         '{"command"',
         _INSTALL,
     ),
+    "MCP: fences": Promise(
+        "what a program wrote stands between fences",
+        "mcp/answers.py",
+        '_WRITTEN = ("output", "note", "cwd", "detail")',
+        '_WRITTEN = ("output", "note", "detail")',
+        (_MCP + "test_shells.py",),
+    ),
+    "LangGraph: prompt": Promise(
+        "a shell that is just coming back to its prompt takes the next command",
+        "integrations/langgraph/shell_backend.py",
+        "if time.monotonic() >= end:",
+        "if True:",
+        (_LANGGRAPH + "test_saver.py",),
+    ),
+    "Claude: stored turns": Promise(
+        "a turn of the model is in the store before its call begins",
+        "integrations/claude_agent/cli_life.py",
+        "        await self._until_stored(call_id)\n",
+        "",
+        ("tests/integrations/claude_agent/test_crashes.py",),
+    ),
 }

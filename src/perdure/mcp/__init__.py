@@ -10,7 +10,8 @@ __getattr__ = lazy_door(
     {
         "client_config": ("CLIENTS", "ConfigChange", "plan_change"),
         "http": ("HttpReply", "answer_request"),
-        "server": ("make_server", "require_mcp", "serve_stdio"),
+        "server": ("make_server", "require_mcp"),
+        "stdio": ("serve_stdio",),
         "tools": ("TOOLS", "tool_list"),
     },
 )

@@ -7,7 +7,8 @@ Written by tools/make_doors.py from the table in __init__.py.
 
 from perdure.mcp.client_config import CLIENTS, ConfigChange, plan_change
 from perdure.mcp.http import HttpReply, answer_request
-from perdure.mcp.server import make_server, require_mcp, serve_stdio
+from perdure.mcp.server import make_server, require_mcp
+from perdure.mcp.stdio import serve_stdio
 from perdure.mcp.tools import TOOLS, tool_list
 __all__ = [
     "CLIENTS",

@@ -62,8 +62,8 @@ class Agent:
         if record is None:
             return Where(task=self.id, status="new", note="nothing is known of this task yet; save_state begins it")
         shells = await shell_infos(await self.app.runtime(self.id))
-        open_ones = await self.app.effects.list(limit=_MOST_LISTED)
-        unsettled = [f"{one.call}: {one.why}" for one in open_ones if one.task_id == self.id]
+        asked = await self.app.inbox.page(kinds=["effect"], task=self.id, limit=_MOST_LISTED)
+        unsettled = [f"{one.effect.call}: {one.effect.why}" for one in asked if one.effect is not None]
         notes = [f"damaged and left out: {', '.join(record.damaged)}"] if record.damaged else []
         size = _size(record.state)
         if size > _MOST_STATE:  # not written by save_state

@@ -22,6 +22,8 @@ MOST_CHARS = 12_000
 _MOST_FIELD = 4_000
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 
+_WRITTEN = ("output", "note", "cwd", "detail")
+
 Status = Literal["exited", "running", "busy", "waiting_for_secret", "waiting_for_input", "lost"]
 
 
@@ -34,7 +36,8 @@ class Ran(Struct, kw_only=True, omit_defaults=True):
     command_id: str = ""
     shell: str = ""
     cwd: str = ""
-    note: str = ""
+    note: str = ""  # perdure's own words
+    detail: str = ""  # what a program or a person wrote, that belongs to the note
 
 
 class ShellInfo(Struct, kw_only=True, omit_defaults=True):
@@ -143,9 +146,16 @@ def _clean_value(value: Any) -> Any:
 
 
 def as_text(answer: Struct, data: Any) -> str:
-    """What a model reads: of a command its output as it is, everything else as JSON."""
+    """What a model reads: of a command its output as it is, everything else as JSON. Outside of the fences stands only
+    what perdure says, and the names that the client gave."""
     if isinstance(answer, Ran):
-        told = ", ".join(f"{name}: {value}" for name, value in data.items() if name not in ("output", "note"))
-        lines = [told, *([f"note: {data['note']}"] if data.get("note") else [])]
-        return "\n".join([*lines, fenced("output", data["output"])] if data.get("output") else lines)
+        lines = [", ".join(f"{name}: {value}" for name, value in data.items() if name not in _WRITTEN)]
+        if data.get("note"):
+            lines.append(f"note: {data['note']}")
+        if data.get("output"):
+            lines.append(fenced("output", data["output"]))
+        about = [f"cwd: {data['cwd']}"] if data.get("cwd") else []
+        if about := [*about, *([data["detail"]] if data.get("detail") else [])]:
+            lines.append(fenced("about", "\n".join(about)))
+        return "\n".join(lines)
     return fenced("answer", msgspec.json.format(msgspec.json.encode(data), indent=1).decode())

@@ -173,12 +173,3 @@ def _result(text: str, data: Any = None, *, is_error: bool = False) -> Any:
     if data is not None:
         told["structuredContent"] = json.loads(json.dumps(data, default=str))
     return CallToolResult.model_validate(told)
-
-
-async def serve_stdio(open_app: Callable[[], Perdure], task: str = USUAL_TASK) -> None:
-    """Serve one client on stdin and stdout until it leaves. What it started goes on."""
-    server = make_server(open_app, task)
-    from mcp.server.stdio import stdio_server
-
-    async with stdio_server() as (read, write):
-        await server.run(read, write, server.create_initialization_options())

@@ -45,6 +45,7 @@ _FIRST_LOOK_SECONDS = 0.5  # at a service without a port
 _AGAIN = "start_service starts it again, with another command too"
 _MOST_OUTPUT = 4 << 20
 _SHELL_ENDED = "the shell ended with it; the next command starts it again, as it was at its last prompt"
+_BUSY_NOTE = "wait for it (read_output), stop it (stop_command), or use another shell name"
 _SECRET_NOTE = "the program asks for a secret; a person answers it: `perdure attach {task} {shell}`. You cannot."
 
 
@@ -70,8 +71,7 @@ class Terminals:
         except TimedOut:
             pass
         except (ShellBusy, UnitHeld) as busy:
-            note = f"{busy.what}. Wait for it (read_output), stop it (stop_command), or use another shell name"
-            return Ran(status="busy", shell=shell_name, note=short(note, 500))
+            return Ran(status="busy", shell=shell_name, note=_BUSY_NOTE, detail=short(busy.what, 500))
         except EffectUncertain:
             note = "the machine was restarted while it ran, so its outcome is not known; look before you run it again"
             return Ran(status="lost", command_id=key, shell=shell_name, note=note)
@@ -98,7 +98,7 @@ class Terminals:
         except NotAllowed:
             return Ran(status="waiting_for_secret", shell=shell_name, note=self._secret_note(shell_name))
         except UnitHeld as held:
-            return Ran(status="busy", shell=shell_name, note=short(held.what, 300))
+            return Ran(status="busy", shell=shell_name, detail=short(held.what, 300))
         finally:
             await _give_back(shell)
         await Nap(wait_seconds)
@@ -126,20 +126,20 @@ class Terminals:
             await Nap(0.05)
         ran = await self._since(shell, before, most)
         if "running" not in about:
-            ran.status, ran.note = "exited", short(about.get("last_ended") or "nothing ran", 300)
+            ran.status, ran.detail = "exited", short(about.get("last_ended") or "nothing ran", 300)
         return ran
 
     async def start_service(self, name: str, command: str, port_number: int, wait_seconds: float, most: int) -> Ran:
         check_id(name, "name of a service")
         argv = [os.environ.get("SHELL") or "/bin/sh", "-c", command]
         ready = port(port_number) if port_number else None
-        note = ""
+        detail = ""
         try:
             service = await self._rt.service(name, argv, ready=ready, timeout=timedelta(seconds=max(1.0, wait_seconds)))
         except TimedOut as late:
-            note, service = short(late.what, 500), await self._rt.service(name, argv)
+            detail, service = short(late.what, 500), await self._rt.service(name, argv)
         except UnitEnded as ended:
-            return Ran(status="exited", shell=name, note=short(f"{ended.why}. {_AGAIN}", 2000))
+            return Ran(status="exited", shell=name, note=_AGAIN, detail=short(ended.why, 2000))
         state = await service.state()
         if service.was_made and ready is None:  # a command that is wrong ends at once
             end = time.monotonic() + min(wait_seconds, _FIRST_LOOK_SECONDS)
@@ -155,7 +155,8 @@ class Terminals:
             shell=name,
             output=output,
             omitted=omitted,
-            note="; ".join(filter(None, (told, note))),
+            note=told,
+            detail=detail,
         )
 
     async def list(self) -> Shells:
@@ -199,8 +200,8 @@ class Terminals:
             if looks >= _LOOKS_FOR_INPUT:
                 break
             now = await shell.output(key, 1 << 62, wait=timedelta(seconds=min(_LOOK_SECONDS, left)))
-        seen, note = await _read_all(shell, key, offset), await self._news(shell, key)
-        return self._told(shell, key, seen, note, most, is_input=looks >= _LOOKS_FOR_INPUT)
+        seen, news = await _read_all(shell, key, offset), await self._news(shell, key)
+        return self._told(shell, key, seen, news, most, is_input=looks >= _LOOKS_FOR_INPUT)
 
     async def _news(self, shell: Shell, key: str) -> str:
         """That the shell is not the one it was, with its first command only. This server lives on for many."""
@@ -214,13 +215,11 @@ class Terminals:
             short(f"the shell is {shell.level}: {shell.verdict.reason}", 500) if told == [shell.record.uid, key] else ""
         )
 
-    def _told(self, shell: Shell, key: str, seen: Seen, note: str, most: int, *, is_input: bool) -> Ran:
-        last = seen.last
+    def _told(self, shell: Shell, key: str, seen: Seen, news: str, most: int, *, is_input: bool) -> Ran:
+        last, note = seen.last, ""
         status: Status = "running"
         if last.state == "ended":
-            status = "exited"
-            if not last.cwd:
-                note = "; ".join(filter(None, (note, _SHELL_ENDED)))
+            status, note = "exited", "" if last.cwd else _SHELL_ENDED
         elif last.state == "uncertain":
             status, note = "lost", "the machine was restarted while it ran, so its outcome is not known"
         elif last.waiting == "secret":
@@ -240,6 +239,7 @@ class Terminals:
             shell=shell.name,
             cwd=last.cwd,
             note=note,
+            detail=news,
         )
 
     async def _since(self, shell: Shell, offset: int, most: int) -> Ran:

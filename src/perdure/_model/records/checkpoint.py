@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 Json = Any
+_MOST_DIGITS = 18  # of a number that both engines store
 
 
 class ToolCall(Struct, frozen=True, kw_only=True):
@@ -72,4 +73,4 @@ def seq_of(uid: str, name: str) -> int | None:
     prefix, dot, number = name.rpartition(".")
     if dot and prefix != uid:
         return None
-    return int(number) if number.isascii() and number.isdigit() else None
+    return int(number) if number.isascii() and number.isdigit() and len(number) <= _MOST_DIGITS else None

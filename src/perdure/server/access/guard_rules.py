@@ -90,7 +90,7 @@ def find_refusal(
     if _KEY_NAMES.search(raw_query):
         do = "send `Authorization: Bearer prd_…`; others may have read the key in the address: rotate it"
         return RequestRefusal(400, "key_in_url", "a key does not belong into an address", do)
-    is_api = raw_path == b"/v1" or raw_path.startswith(b"/v1/")
+    is_api = raw_path in (b"/v1", b"/mcp") or raw_path.startswith(b"/v1/")
     if is_api and headers.get("sec-fetch-site", "").lower() in ("cross-site", "same-site"):
         return RequestRefusal(403, "cross_site", "a page of another site has sent this request")
     if method in SAFE or not is_api:

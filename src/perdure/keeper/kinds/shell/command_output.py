@@ -39,6 +39,7 @@ def ended_output(command: Command, kept: bytes, offset: int) -> Answer:
     """`kept` is the last part of its output."""
     size = max(0, command.end - command.start)
     before = size - len(kept)
+    offset = min(offset, size)
     first = max(offset, before)
     told = {"state": "ended", "code": command.code, "cwd": command.cwd, "text": command.text, "waiting": None}
     place = {"start": first, "gap": first - offset, "end": size}
@@ -49,7 +50,7 @@ def running_output(command: Command, log: OutLog, offset: int, waiting: str | No
     told = {"code": None, "cwd": cwd, "text": command.text, "waiting": waiting}
     if not command.begun_at or not command.start:
         return Answer({**told, "state": "asked", "start": 0, "gap": 0, "end": 0})
-    part = log.read(command.start + offset, _MOST_AT_ONCE)
+    part = log.read(min(command.start + offset, log.end), _MOST_AT_ONCE)
     place = {"start": part.start - command.start, "gap": part.gap, "end": log.end - command.start}
     return Answer({**told, "state": "running", **place}, part.data)
 
