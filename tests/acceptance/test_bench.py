@@ -90,7 +90,7 @@ def test_starting_up_and_adapters_are_measured_without_a_store() -> None:
     frameworks = [
         what.split(":")[0] for what, line in lines.items() if line["name"] == "adapters" and line["floor"] > 0
     ]
-    assert frameworks == ["LangGraph", "Pydantic AI", "OpenAI Agents"]
+    assert frameworks == ["LangGraph", "Pydantic AI", "OpenAI Agents", "Agent Framework", "Claude Agent SDK"]
 
 
 def test_people_get_a_table(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import claude_agent_sdk
 from claude_agent_sdk import (
@@ -51,6 +51,8 @@ _STARTED = (
     "either. Do not repeat it without asking."
 )
 
+OnMessage: TypeAlias = Callable[[Message], Awaitable[None] | None] | None
+
 
 @dataclasses.dataclass
 class Session:
@@ -75,7 +77,7 @@ class Setting:
     tools: Mapping[str, SdkMcpTool[Any]]  # those that are recorded, by their full names
     servers: Mapping[str, list[SdkMcpTool[Any]]]
     approve: frozenset[str]
-    on_message: Callable[[Message], Awaitable[None] | None] | None
+    on_message: OnMessage
 
 
 class CliLife:
@@ -152,7 +154,7 @@ class CliLife:
             messages = query(prompt=prompt, options=options)
             try:
                 async for message in messages:
-                    await self._show(message)
+                    await show(message, self._setting.on_message)
                     if isinstance(message, RateLimitEvent) and message.rate_limit_info.status == "rejected":
                         self._rejected = message
                     if isinstance(message, ResultMessage):
@@ -177,12 +179,6 @@ class CliLife:
             return {"kind": "limit", "resets_at": None if info is None else info.resets_at, "result": result}
         return {"kind": "end", "result": result}
 
-    async def _show(self, message: Message) -> None:
-        if self._setting.on_message is not None:
-            shown = self._setting.on_message(message)
-            if shown is not None:
-                await shown
-
     async def _begin(self, program: str) -> tuple[Any, ClaudeAgentOptions]:
         """The prompt and the options of this life: the session's beginning, or its continuation."""
         setting, session = self._setting, self._session
@@ -194,15 +190,13 @@ class CliLife:
         transcript = Transcript(await store.load(key) or (), [entry for part in parts for entry in part or ()])
         unheard = self._learn(transcript)
         base = setting.options
-        if not isinstance(base.mcp_servers, dict):
-            raise InvalidInput("options.mcp_servers is a path", do="give it as a dict, or leave it to the CLI's files")
         ours = {name: create_sdk_mcp_server(name, tools=self._recorded(name)) for name in setting.servers}
         options = dataclasses.replace(
             base,
             cli_path=program,
             session_store=store,
             session_store_flush="eager",
-            mcp_servers={**base.mcp_servers, **ours},
+            mcp_servers={**own_servers(base), **ours},
             hooks=self._hooks(base.hooks or {}),
             **({"resume": session.id, "session_id": None} if transcript.has_begun else {"session_id": session.id}),
         )
@@ -359,6 +353,22 @@ class _OneProject(PerdureSessionStore):
 
     async def list_subkeys(self, key: SessionListSubkeysKey) -> list[str]:
         return await super().list_subkeys({"project_key": self._project, "session_id": key["session_id"]})
+
+
+async def show(message: Message, on_message: OnMessage) -> None:
+    if on_message is not None and (shown := on_message(message)) is not None:
+        await shown
+
+
+def own_servers(options: ClaudeAgentOptions) -> dict[str, Any]:
+    """The MCP servers that the user gave.
+
+    Raises:
+        InvalidInput: they are in a file, to which none can be added.
+    """
+    if not isinstance(options.mcp_servers, dict):
+        raise InvalidInput("options.mcp_servers is a path", do="give it as a dict, or leave it to the CLI's files")
+    return dict(options.mcp_servers)
 
 
 def _cli(options: ClaudeAgentOptions) -> str:

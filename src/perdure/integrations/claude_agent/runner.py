@@ -7,17 +7,26 @@ resumes the session from the store and answers calls that were made before from 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from claude_agent_sdk import ClaudeAgentOptions, ResultMessage, SdkMcpTool, project_key_for_directory
+from claude_agent_sdk import (
+    ClaudeAgentOptions,
+    CLIConnectionError,
+    ResultMessage,
+    SdkMcpTool,
+    create_sdk_mcp_server,
+    project_key_for_directory,
+    query,
+)
 from claude_agent_sdk.types import Message
 
 import perdure
 from perdure import pause, recorded
 from perdure.errors import InvalidInput, NoTask, PerdureError, StepFailed
-from perdure.integrations.claude_agent.cli_life import CliLife, Session, Setting
+from perdure.integrations.claude_agent.cli_life import CliLife, Session, Setting, own_servers, show
 from perdure.integrations.tool_options import How, options_of
 
 if TYPE_CHECKING:
@@ -75,10 +84,15 @@ class DurableClaude:
     async def run(self, prompt: str) -> ResultMessage:
         """The session's result. Call it in a durable function's own code; each call of it is a session.
 
+        Outside of durable functions it is a session as the SDK runs it: nothing is recorded.
+
         Raises:
-            NoTask: there is no durable function around it.
+            NoTask: it is called in the body of a step or an effect; or there is no durable function around it, and
+                tools need an approval.
         """
         here = perdure.current()
+        if here is None and not self._approve:
+            return await self._run_plain(prompt)
         if here is None or here.is_body:
             raise NoTask("DurableClaude.run", where="a durable function's own code")
         session = Session(id=str(recorded.uuid4()), project=await self._project(), prompt=prompt)
@@ -101,6 +115,18 @@ class DurableClaude:
                 life = CliLife(setting, session)
         finally:
             life.abandon()
+
+    async def _run_plain(self, prompt: str) -> ResultMessage:
+        base, result = self._options, None
+        ours = {name: create_sdk_mcp_server(name, tools=given) for name, given in self._servers.items()}
+        allowed = [*base.allowed_tools, *self._tools]
+        options = dataclasses.replace(base, mcp_servers={**own_servers(base), **ours}, allowed_tools=allowed)
+        async for message in query(prompt=prompt, options=options):
+            await show(message, self._on_message)
+            result = message if isinstance(message, ResultMessage) else result
+        if result is None:
+            raise CLIConnectionError("the CLI ended without a result")
+        return result
 
     async def _project(self) -> str:
         """The path of the session's transcript, on the machine where it began."""
