@@ -36,6 +36,7 @@ sys.path.insert(0, str(ROOT))
 
 import requirements_table  # noqa: E402
 from tests.support import postgres, results  # noqa: E402
+from tests.torture import frameworks  # noqa: E402
 
 LINTS = {
     "ruff check": ("-m", "ruff", "check", "--quiet", "."),
@@ -89,6 +90,7 @@ ALLOWED_SKIPS: frozenset[str] = frozenset(
         "network namespaces cannot be wired here",
         "root bypasses filesystem permissions",  # one rule of Pydantic AI's suite for workspaces
         "TypeScript is not here and npm cannot fetch it",
+        "the packages of its environment cannot be fetched",  # of a framework that has one of its own
     }
 )
 
@@ -199,17 +201,35 @@ def _test(part: Part, said: IO[str]) -> None:
         subprocess.run(["sh", str(ROOT / "tools" / "install_chromium.sh")], check=False, stdout=said, stderr=said)
     # Each worker begins with a stretch of its own, so a file's fixtures are made once, and ends with what is left.
     code, part.results = _run_pytest(said, "-n", WORKERS, "--dist", "worksteal", f"tests/{part.name}")
+    if part.name == "integrations":
+        for framework in frameworks.APART:
+            code = _test_apart(framework, part, said) or code
     if code not in (0, NO_TESTS_COLLECTED) and not part.failures:
         reason = f"pytest ended with {code}"
         part.results[f"tests/{part.name}"] = {"outcome": "failed", "reason": reason, "text": "", "requirements": []}
     part.failed = len(part.failures) > MOST_UNSTEADY or any("::" not in name for name in part.failures)
 
 
+def _test_apart(framework: str, part: Part, said: IO[str]) -> int:
+    """The tests of an adapter whose framework is not in this environment: in one of its own."""
+    if frameworks.make_environment(framework, said) is None:
+        reason = "the packages of its environment cannot be fetched"
+        name = f"tests/integrations/{framework}"
+        part.results[name] = {"outcome": "skipped", "reason": reason, "text": "", "requirements": []}
+        return 0
+    code, found = _run_pytest(said, "-n", WORKERS, "-p", "no:cacheprovider", *frameworks.tests_of(framework))
+    part.results.update(found)
+    return code
+
+
 def _run_pytest(said: IO[str], *arguments: str) -> tuple[int, dict[str, results.Result]]:
+    environ, python = dict(os.environ), sys.executable
+    if (apart := frameworks.python_for(arguments)) is not None:
+        environ["PYTHONPATH"], python = str(ROOT / "src"), str(apart)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "results.json")
-        command = [sys.executable, "-m", "pytest", "-q", *arguments]
-        code = _within_limit(command, {**os.environ, results.FILE: str(file)}, said)
+        command = [python, "-m", "pytest", "-q", *arguments]
+        code = _within_limit(command, {**environ, results.FILE: str(file)}, said)
         found = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     return code, found
 
