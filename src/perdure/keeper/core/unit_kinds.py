@@ -310,14 +310,14 @@ class Held:
         """
         id, send = call.get("id", str, ""), self.verbs["signal"]
         if not id:
-            return self._sent(send(self, call))
+            return self._whole_answer(send(self, call))
         if known := self._signals.get(id):
             if known == "begun":
                 raise Refused("uncertain", id=id)
             return Answer({"again": True})
         self._note_signal(id, "begun")
         try:
-            answer = self._sent(send(self, call))
+            answer = self._whole_answer(send(self, call))
         except Refused:
             self._note_signal(id, None)
             raise
@@ -337,7 +337,7 @@ class Held:
         self.keeper.save(self.unit)
 
     @staticmethod
-    def _sent(answer: Answer | Soon | Awaitable[Answer]) -> Answer:
+    def _whole_answer(answer: Answer | Soon | Awaitable[Answer]) -> Answer:
         assert isinstance(answer, Answer)  # no kind waits for anything to send a signal
         return answer
 
