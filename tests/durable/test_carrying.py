@@ -138,7 +138,7 @@ async def test_in_a_replay_the_codes_clock_begins_where_the_new_line_began(quick
         loop, found = asyncio.get_running_loop(), list[int]()
         deadline = loop.time() + 3600
         while loop.time() < deadline and len(found) < 3:
-            found += (await asyncio.gather(note(len(found)), asyncio.sleep(0.001)))[:1]
+            found += (await asyncio.gather(note(len(found)), asyncio.sleep(0)))[:1]
         await pause.input("go on?", bool)
         return found
 

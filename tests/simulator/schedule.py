@@ -26,7 +26,7 @@ from perdure._durable.attempt.calls import recorded_calls, step_walk
 from perdure._durable.control import control_watch
 from perdure._durable.effects import settlement
 from perdure._durable.journal import task_journal
-from perdure._ground import bridge, ids
+from perdure._ground import bridge, ids, traces
 from perdure._ground import crash_points as crash
 from perdure._ground.bridge import drive
 from perdure._store import loop_waker, store
@@ -332,6 +332,7 @@ def simulated(machine: Machine, stage: Stage, seed: int) -> Iterator[None]:
             patch(mock.patch.object(loop_waker, "_has_counters", False))
             patch(mock.patch.object(control_watch._watchdog, "is_awake", True))
             patch(mock.patch.object(ProcessWatch, "follow", return_value=None))
+            patch(mock.patch.object(traces, "tracer", return_value=None))  # spans read more from the store
             patch(mock.patch.object(crash, "armed", "simulated"))
             patch(mock.patch.object(crash, "place", stage.passes))
             for module in _PROVERS:

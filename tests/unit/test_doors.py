@@ -21,10 +21,12 @@ DOORS_INSIDE = {
     "perdure._store.sqlite",
     "perdure._store.postgres",
     "perdure.memory.storage",
+    "perdure.integrations.agent_framework",
     "perdure.integrations.claude_agent",
     "perdure.integrations.langgraph",
     "perdure.integrations.openai_agents",
     "perdure.integrations.pydantic_ai",
+    "perdure.integrations.strands",
 }
 WITHOUT_DOOR = {  # of the server: one module per noun
     "perdure._ground",

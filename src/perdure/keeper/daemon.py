@@ -280,9 +280,7 @@ class Keeper:
             raise Refused("unknown verb", verb=f"{held.unit.kind}.{verb}")
         if verb in held.writes:
             self._check_writer(connection, held, call)
-        if verb == "signal":
-            return held.signal_once(call)
-        return held.verbs[verb](held, call)
+        return held.signal_once(call) if verb == "signal" else held.verbs[verb](held, call)
 
     def _recalled(self, uid: str) -> Held | None:
         """A unit that ended under a former keeper, if something of it can still be read."""
