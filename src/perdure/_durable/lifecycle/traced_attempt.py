@@ -51,14 +51,12 @@ async def _traced(
     function: DurableFunction[..., Any],
 ) -> Returned | None:
     began = store_of(tasks).clock.now_ms()
-    parent = await _parent_of(tasks, task)
     about = {"perdure.task.uid": task.uid, "perdure.function": function.name, "perdure.version": function.version}
     with tracer.start_as_current_span(
         f"attempt {function.name}",
         context=traces.inside_task(task.uid),
         start_time=began * _MILLION,
         attributes=about,
-        links=[traces.link_to(parent)] if parent else [],
         record_exception=False,  # it may contain text written by agents
         set_status_on_exception=False,
         end_on_exit=False,
@@ -67,14 +65,20 @@ async def _traced(
             return await attempt
         finally:
             if span.is_recording():
+                await _tell_parent(span, tasks, task)
                 await _tell_calls(tracer, tasks, task, began)
             span.end(store_of(tasks).clock.now_ms() * _MILLION)
 
 
-async def _parent_of(tasks: Tasks, task: Task) -> str | None:
-    """The uid of the task that has started this one: a child has a trace of its own, linked to its parent's."""
-    calls = await store_of(tasks).rows(CallRow, "get_call", uid=task.uid)
-    return calls[0].parent_uid if calls else None
+async def _tell_parent(span: Any, tasks: Tasks, task: Task) -> None:
+    """Link the attempt to the trace of the task that has started this one: a child has a trace of its own."""
+    try:
+        calls = await store_of(tasks).rows(CallRow, "get_call", uid=task.uid)
+    except PerdureError as error:
+        log.warning("no link from task %s to its parent: %s", task.id, error.what)
+        return
+    if calls and calls[0].parent_uid:
+        span.add_link(traces.link_to(calls[0].parent_uid).context)
 
 
 async def _tell_calls(tracer: Any, tasks: Tasks, task: Task, began: int) -> None:
