@@ -27,7 +27,7 @@ def test_a_full_disk_holds_up_no_unit_and_nothing_is_done_twice(tmp_path: Path) 
     if found is None:
         pytest.skip("no disk may be mounted here")
     assert found == {
-        "an open shell": "UnitEnded",
+        "an open shell": "StoreFull",  # its key cannot be noted
         "a shell that ends": "3",
         "a new shell": "UnitEnded",
         "typed": "typed\n",

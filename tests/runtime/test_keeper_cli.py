@@ -68,7 +68,7 @@ async def test_python_and_python3_of_one_environment_are_the_same_perdure(
 @pytest.mark.req("R146")
 async def test_doctor_says_where_the_keeper_lives_and_names_what_was_left_behind(place: Place, asked: Any) -> None:
     async with place.runtime("work") as rt:
-        shell = await rt.shell("main", ["bash", "-c", "setsid -f sleep 1000; echo left; exec cat"])
+        shell = await rt.shell("main", ["bash", "-c", "setsid -f sh -c 'echo left; exec sleep 1000'; exec cat"])
         await shell.expect("left")
         os.kill(shell.record.pid, 9)
         await shell.ended()

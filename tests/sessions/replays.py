@@ -5,11 +5,32 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from perdure._durable.attempt.unwinding import Paused
 from perdure._durable.journal.block_entries import without_lost
+from perdure._tasks import Kept
 from tests.replay.kit import Journal, play
 
 Program = Callable[[], Awaitable[Any]]
+
+
+class Notes:
+    """What the store keeps of statements by themselves, where an attempt is played without a store."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Kept[Any]] = {}
+
+    async def all(self) -> list[Kept[Any]]:
+        return list(self._kept.values())
+
+    async def add(self, key: str, value: Any) -> bool:
+        self._kept[key] = Kept(key, 1, None, 0, {}, value)
+        return True
+
+    async def change(self, kept: Kept[Any], value: Any) -> bool:
+        self._kept[kept.key] = replace(kept, version=kept.version + 1, value=value)
+        return True
 
 
 async def finished(program: Program, journal: Journal, answers: dict[str, Any]) -> Any:

@@ -11,11 +11,12 @@ import pytest
 
 from perdure import pause
 from perdure._durable import step
+from perdure._runtime.sessions import lone_statements
 from perdure._runtime.sessions.sqlite import SqliteSession, open_sqlite
 from perdure.errors import InvalidInput, ReplayDiverged, SqlFailed
 from tests.replay.kit import play
 from tests.sessions.kit import Stage
-from tests.sessions.replays import cut_anywhere, finished
+from tests.sessions.replays import Notes, cut_anywhere, finished
 
 INSERT = "INSERT INTO t VALUES (?)"
 
@@ -96,7 +97,10 @@ async def test_a_transaction_that_died_with_its_holder_is_run_again(stage: Stage
     assert rows(file) == [1, 2, 3]
 
 
-async def test_a_statement_by_itself_happens_once(stage: Stage, file: Path) -> None:
+async def test_a_statement_by_itself_happens_once(stage: Stage, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    notes = Notes()
+    monkeypatch.setattr(lone_statements, "_shelf", lambda *of_task: notes)
+
     async def program() -> None:
         db = await opened(stage, file)
         await insert(db, 1)

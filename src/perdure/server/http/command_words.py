@@ -67,8 +67,9 @@ ROUTES: Mapping[str, str] = {
 }
 # Commands for the machine where the store is: they start processes there, or hold a secret that no request carries.
 LOCAL = frozenset({"run", "worker", "up", "serve", "link", "keys generate", "api-keys rotate", "lint", "mcp install"})
-# In backquotes a command ends with them. Without, it is the whole advice, or ends before the next punctuation.
-_COMMAND = re.compile(r"`perdure ([^`]+)`|^perdure ([^`;,]+)")
+# In backquotes a command ends with them. Without, it begins the advice or follows a colon or an "or", and ends before
+# the next "or" or punctuation.
+_COMMAND = re.compile(r"`perdure ([^`]+)`|(?:^|(?<=: )|(?<= or ))perdure ([^`;,]+?)(?= or |[;,]|$)")
 _PART = re.compile(r"\{[a-z]+\}")
 
 
