@@ -71,6 +71,8 @@ async def test_no_request_changes_anything_in_another_namespace(name):
         after = await killing.content(server)
         for found in (before, after):
             del found["sealed with"]  # what the stranger makes in its own namespace is among it
+            if name == "POST /v1/workers/drain":  # workers belong to the store, and store:admin is about all of it
+                del found["wishes"]
             found["keys"] = [key for key in found["keys"] if key[0] in ("other", "holder", "switcher")]
         assert after == before
 
