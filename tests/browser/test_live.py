@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
@@ -89,29 +88,3 @@ def test_a_task_made_before_the_stream_of_a_new_page_opens_is_shown(app, page, s
     expect(witness.get_by_role("row").filter(has_text="between")).to_be_visible()
     held[-1].continue_()
     expect(page.get_by_role("row").filter(has_text="between")).to_be_visible()
-
-
-READS = {  # what a page reads again when its stream tells a topic only from now on
-    "/": ("operate", "/v1/now"),
-    "/tasks": ("tasks", "/v1/tasks?"),
-    "/inbox": ("inbox", "/v1/inbox?"),
-    "/tasks/crawl": ("task:{uid}", "/v1/tasks/crawl?"),
-    "/tasks/crawl/journal": ("journal:{uid}", "/journal/outline"),
-    "/tasks/crawl/units": ("units:{uid}", "/v1/tasks/crawl/units?"),
-}
-
-
-def test_a_page_reads_again_what_its_stream_does_not_know_from_before(app, page, server):
-    app.run("crawl", agents.crawl, 2)
-    uid = app.tasks.get("crawl").uid
-    for address, (topic, read) in READS.items():
-        hello = {"feed": "f", "at": "2026-11-17T12:00:00Z", "resumed": True, "begins": [topic.format(uid=uid)]}
-        held = hold_streams(page)
-        with (
-            page.expect_response(lambda answer, read=read: read in answer.url),
-            page.expect_request(re.compile(f"/v1/stream.*{topic.partition(':')[0]}(,|%2C|%3A|$)")),
-        ):
-            page.goto(f"{server.told['url']}{address}")
-        with page.expect_request(lambda request, read=read: read in request.url):
-            held[-1].fulfill(content_type="text/event-stream", body=f"event: hello\ndata: {json.dumps(hello)}\n\n")
-        page.unroute("**/v1/stream*")
