@@ -78,7 +78,7 @@ TOOK_TOO_LONG = 124
 PART_LIMIT = 20 * 60.0  # seconds; the longest part takes a quarter of it on two idle cores
 LANES = 2  # parts that run side by side
 # A part with more failures than this fails at once: they are no accident of timing, and are not tried again.
-MOST_UNSTEADY = 4
+MOST_UNSTEADY = 8
 TRIES_ALONE = 2  # how often a test that failed is tried again
 
 # Reasons for which a test may be skipped in CI, each as it is printed.

@@ -80,7 +80,7 @@ class PostgresSession:
         self.verdict = Verdict("lost", "not opened yet")
         self.last_outcome: StatementOutcome | None = None
         self.blocks: dict[str, Any] = {}
-        self.ledger = ""  # which memory of statements it has; "" from a proxy of an earlier version
+        self.ledger: str = ""  # which memory of statements it has; "" from a proxy of an earlier version
         self._place, self._dsn, self._hold, self._rebuild = place, dsn, hold, rebuild
         self._folder = place.of("pg", name)
         self._user = self._database = ""
