@@ -40,15 +40,6 @@ def test_now_comes_in_few_requests_and_few_bytes(chromium, server, store, new_li
         assert page.locator("*").count() <= 1500
 
 
-def test_a_browser_without_javascript_is_told_what_to_use_instead(page, server):
-    # Playwright's switch leaves Chromium's parser as it is, and that hides <noscript>: the document itself is read.
-    document = page.request.get(server.told["url"]).text()
-    [told] = re.findall("<main [^>]*><noscript>(.*?)</noscript></main>", document)
-    assert "This page needs JavaScript" in told
-    for command in ("perdure tasks", "perdure show TASK", "perdure approve TASK"):
-        assert f"<code>{command}</code>" in told
-
-
 def test_a_link_that_was_used_is_refused(page, server, another):
     stranger = another()
     stranger.foreseen.append("401 (Unauthorized)")

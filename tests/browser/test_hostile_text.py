@@ -38,10 +38,6 @@ def hostile_store(store):
         for number, text in enumerate(HOSTILE[:12]):
             name = "".join(part for part in text[:40] if part.isprintable() and part not in "/\\")
             app.schedule(f"s{number} {name}".strip(), agents.crawl, 3).cron("0 9 * * 1", tz="UTC")
-            app.triggers.add(f"t{number} {name}".strip(), name, task=name, signal=f"s {name}")
-            app.events.send(name, {"text": text})
-            app.start(f"queued {number}", agents.crawl.options(queue=name), 3)
-            app.kill_switch.on(f"queued {number}", why=text)
         app.run_until_paused("complain", complain_hostile, [text[:2000] for text in HOSTILE[:30]])
         for text in HOSTILE[:6]:
             app.webhooks.make("https://93.184.215.14/in", description=text)
@@ -74,18 +70,7 @@ def test_no_text_of_an_agent_becomes_anything_but_text(hostile_store, page, serv
         look(f"/tasks/complain{query}")
     for tab in ("effects", "cost"):
         look(f"/tasks/complain/{tab}")
-    for part in (
-        "schedules",
-        "triggers",
-        "queues",
-        "handlers",
-        "keys",
-        "audit",
-        "workers",
-        "webhooks",
-        "units",
-        "store",
-    ):
+    for part in ("schedules", "keys", "audit", "workers", "webhooks"):
         look(f"/operate/{part}")
     look("/tasks")
     page.locator("a.id").first.wait_for()

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 
-import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser import agents
@@ -31,34 +29,6 @@ def search(page: Page, text: str) -> None:
     page.keyboard.type(text)
     keys(page, "Enter")  # at once: it opens what is found by all that was typed
     expect(page.get_by_role("dialog", name="Search")).to_have_count(0)
-
-
-# Presses a key in the very task in which the browser gets what a selector names.
-PRESS_AT_ONCE = """([selector, key]) => new MutationObserver((_, observer) => {
-  if (!document.querySelector(selector)) return;
-  observer.disconnect();
-  const event = new KeyboardEvent("keydown", {key, bubbles: true, cancelable: true});
-  window.__isHeard = !document.body.dispatchEvent(event);
-}).observe(document, {childList: true, subtree: true})"""
-
-
-@pytest.mark.parametrize(
-    "address, selector, key",
-    [
-        ("/inbox", ".questions a", "j"),
-        ("/tasks", "[role=grid] a.id", "j"),
-        ("/tasks/apollo", ".task-head", "]"),
-        ("/tasks/apollo", ".call", "j"),
-        ("/tasks/apollo/checkpoints", ".split-list tbody tr", "j"),
-    ],
-)
-def test_a_page_hears_its_keys_from_the_moment_it_is_drawn(site, seen, address, selector, key):
-    if not site.app.tasks.list().items:
-        site.app.run_until_paused("apollo", agents.launch, "apollo")
-    page = seen.page()
-    page.add_init_script(f"({PRESS_AT_ONCE})({json.dumps([selector, key])})")
-    page.goto(f"{site.url}{address}")
-    assert page.wait_for_function("() => window.__isHeard !== undefined && [window.__isHeard]").json_value() == [True]
 
 
 def test_every_repair_can_be_made_by_keys_alone(site, seen):
