@@ -25,9 +25,7 @@ _MEDIA = {
     ".json": "application/json",
 }
 _PACKED = (".woff2",)  # gzip would make them larger
-_SHEETS_FIRST = ("css/base.css",)  # what the others build on
-_AT_ONCE = ("css/tokens.css", "css/first.css")  # what the document holds
-_THEME = "app/theme.js"
+_SHEETS_FIRST = ("css/tokens.css", "css/base.css")  # what the others build on
 DOCUMENTS = ("index.html", "terminal.html")
 
 
@@ -48,8 +46,6 @@ class Assets:
     by_name: Mapping[str, Asset]  # "app/main.js"
     documents: Mapping[str, str]  # the templates of pages
     files_of: Mapping[str, list[str]]  # the modules that a page loads first
-    style: str  # of what is painted before anything is loaded
-    theme: str  # the script that chooses the colours before that
 
 
 @lru_cache(maxsize=1)
@@ -60,21 +56,18 @@ def assets() -> Assets:
     chunks = Chunks({name: content.decode() for name, content in written.items() if _is_module(name)})
     contents = {name: content for name, content in written.items() if not _is_module(name) and not _is_sheet(name)}
     contents |= {name: text.encode() for name, text in chunks.served().items()}
-    later = sorted((name for name in written if _is_sheet(name) and name not in _AT_ONCE), key=_sheet_order)
-    contents["css/all.css"] = b"\n".join(written[name] for name in later)
-    style, theme = "".join(written[name].decode() for name in _AT_ONCE), contents.pop(_THEME).decode()
+    contents["css/all.css"] = b"\n".join(written[name] for name in sorted(filter(_is_sheet, written), key=_sheet_order))
     hashed = hashlib.sha256()
     for name, content in sorted(contents.items()):
         hashed.update(f"{name}\0{len(content)}\0".encode())
         hashed.update(content)
     by_name = {name: _asset(name, content) for name, content in contents.items() if _suffix(name) in _MEDIA}
     documents = {name: contents[name].decode() for name in DOCUMENTS if name in contents}
-    files_of = {page: chunks.files_of(page) for page in PAGES}
-    return Assets(hashed.hexdigest()[:16], by_name, documents, files_of, style, theme)
+    return Assets(hashed.hexdigest()[:16], by_name, documents, {page: chunks.files_of(page) for page in PAGES})
 
 
 def _is_module(name: str) -> bool:
-    return name.startswith("app/") and name.endswith(".js") and name != _THEME  # which is a classic script
+    return name.startswith("app/") and name.endswith(".js") and name != "app/theme.js"  # which is a classic script
 
 
 def _is_sheet(name: str) -> bool:

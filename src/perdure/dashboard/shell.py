@@ -51,18 +51,12 @@ def terminal_headers() -> dict[str, str]:
 @lru_cache(maxsize=1)
 def policy() -> str:
     """What the shell may load and run."""
-    scripts = f"{_hash_of(import_map(assets()))} {_hash_of(assets().theme)}"
+    digest = b64encode(hashlib.sha256(import_map(assets()).encode()).digest()).decode()
     return (
-        f"default-src 'none'; script-src 'self' {scripts}; style-src 'self' {_hash_of(assets().style)}; "
-        "img-src 'self'; font-src 'self'; "
+        f"default-src 'none'; script-src 'self' 'sha256-{digest}'; style-src 'self'; img-src 'self'; font-src 'self'; "
         "connect-src 'self'; frame-src 'self'; manifest-src 'self'; form-action 'none'; base-uri 'none'; "
         "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'; report-uri /csp"
     )
-
-
-def _hash_of(text: str) -> str:
-    """What a policy calls a text that stands in the document."""
-    return f"'sha256-{b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def import_map(all_assets: Assets) -> str:
@@ -89,7 +83,6 @@ def _filled(all_assets: Assets, name: str, page: str | None = None) -> str:
         links += [f'<link rel="modulepreload" href="{base}/{file}">' for file in all_assets.files_of[page]]
     text = all_assets.documents[name]
     preloads = "\n".join(links)
-    held = {"{style}": all_assets.style, "{theme}": all_assets.theme, "{importmap}": import_map(all_assets)}
-    for mark, value in {"{base}": base, "{preloads}": preloads, **held}.items():
+    for mark, value in (("{base}", base), ("{importmap}", import_map(all_assets)), ("{preloads}", preloads)):
         text = text.replace(mark, value)
     return text
