@@ -23,7 +23,7 @@ export function SituationPanel({ task, situation, record, onDone }) {
       <span class="end">${situation.since && html`<${Moment} at=${situation.since} before=${absoluteTimes.value ? taskSay.since : taskSay.lasts} lasts />`}</span></div>
     ${proof.length > 0 && html`<p class="detail"><${Said} lines>${proof.join(" ")}<//></p>`}
     ${situation.last_error && situation.kind !== "failed" && html`<p class="detail"><span class="meta">${taskSay.lastError}</span> <code class="bad-text"><${Said}>${`${situation.last_error.type}: ${situation.last_error.message}`}<//></code></p>`}
-    ${situation.you > 0 ? html`<${Questions} task=${task} situation=${situation} onDone=${onDone} />` : html`<${Ways} task=${task} ways=${situation.ways ?? []} record=${record} onDone=${onDone} />`}</section>`;
+    ${situation.you > 0 ? html`<${Questions} task=${task} onDone=${onDone} />` : html`<${Ways} task=${task} ways=${situation.ways ?? []} record=${record} onDone=${onDone} />`}</section>`;
 }
 
 /** Whether what comes next is more than the headline and the buttons say. @param {Api.TaskSituation} situation */
@@ -32,9 +32,9 @@ const tellsNext = ({ kind, next, say, by_itself }) => Boolean(next) && by_itself
 /** @param {string} text */
 const sentence = (text) => `${text[0].toUpperCase()}${text.slice(1)}${text.endsWith(".") ? "" : "."}`;
 
-/** The open questions of the task, to be decided here. @param {{task: import("./tabs.js").TaskRef, situation: any, onDone: () => void}} props */
-function Questions({ task, situation, onDone }) {
-  const { value, reload } = useRead((signal) => get(`/v1/inbox${query({ task: task.id })}`, signal), [task.uid, situation, reread.value]);
+/** The open questions of the task, to be decided here. @param {{task: import("./tabs.js").TaskRef, onDone: () => void}} props */
+function Questions({ task, onDone }) {
+  const { value, reload } = useRead((signal) => get(`/v1/inbox${query({ task: task.id })}`, signal), [task.uid, reread.value]);
   const [decided, setDecided] = useState(/** @type {any[]} */ ([]));
   const done = (/** @type {any} */ pause) => { setDecided((all) => [...all, pause]); reload(); setTimeout(onDone, 1500); };
   const open = (value?.items ?? []).filter((/** @type {any} */ pause) => !decided.some((each) => each.id === pause.id));
@@ -55,7 +55,7 @@ function Ways({ task, ways, record, onDone }) {
 }
 
 /** Whether a button of the head above is the same way. @param {Api.WayOn} way */
-const isInHead = (way) => [way.label, way.verb === "pause" && `${way.label}…`].includes(taskSay.verbs[/** @type {"fork"} */ (way.verb)]);
+const isInHead = (way) => taskSay.verbs[/** @type {"fork"} */ (way.verb)] === way.label;
 
 /** To the terminal, if there is one. @param {{way: Api.WayOn, task: import("./tabs.js").TaskRef}} props */
 function TerminalWay({ way, task }) {
