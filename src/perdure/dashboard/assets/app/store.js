@@ -80,11 +80,7 @@ export const singleKeys = kept("keys", true);
 // ── tasks ───────────────────────────────────────────────────────────────────────────────────────
 /** @type {Map<string, import("@preact/signals").Signal<Task>>} */
 const tasks = new Map();
-const MOST = 5000, LOOKED_AT = 8;
-let listed = /** @type {Set<string>} */ (new Set());
-
-/** These tasks are in a list: they are kept, however many they are. @param {string[]} uids */
-export const holdListed = (uids) => { listed = new Set(uids); };
+const MOST = 5000;
 
 /** Keep a task as it was told, unless a newer one is known; returns its signal. @param {Task} told */
 export function keep(told) {
@@ -93,11 +89,7 @@ export function keep(told) {
     if (told.updated_at >= known.value.updated_at) known.value = told;
     return known;
   }
-  for (let looked = 0; tasks.size >= MOST && looked < LOOKED_AT; looked++) {
-    const [uid, oldest] = /** @type {[string, import("@preact/signals").Signal<Task>]} */ (tasks.entries().next().value);
-    tasks.delete(uid);
-    if (listed.has(uid)) tasks.set(uid, oldest);
-  }
+  if (tasks.size >= MOST) tasks.delete(/** @type {string} */ (tasks.keys().next().value));
   const made = signal(told);
   tasks.set(told.uid, made);
   return made;

@@ -3,7 +3,7 @@
 
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { get, Problem, query } from "../api.js";
-import { holdListed, keep, keepAll, taskSignal } from "../store.js";
+import { keep, keepAll, taskSignal } from "../store.js";
 import { follow, reread } from "../stream.js";
 
 /** @typedef {import("../store.js").Task} Task */
@@ -38,7 +38,6 @@ export function usePager(filter, isHeld) {
     }
   }, []);
 
-  useEffect(() => holdListed(rows.uids), [rows.uids]);
   useEffect(() => { setRows(NOTHING); state.current.changed.clear(); void read(null); }, [key]);
   useEffect(() => { if (reread.value) void read(null); }, [reread.value]);
   useEffect(() => follow(["tasks"], (event, data) => {
@@ -47,8 +46,8 @@ export function usePager(filter, isHeld) {
       keep(data.task);
       if (!isKnown || filterOf(state.current.key).sort === "changed") state.current.changed.add(data.task.uid);
     } else if (event === "gone") state.current.changed.add(data.uid);
-    else if (event === "begins") state.current.changed.add(event);
     else return;
+    else if (event === "begins") state.current.changed.add(event);
     const { changed } = state.current;
     if (changed.size) setRows((before) => (before.waiting === changed.size ? before : { ...before, waiting: changed.size }));
   }), []);
