@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 from playwright.sync_api import Page, expect
@@ -81,26 +80,6 @@ def test_a_task_that_is_deleted_while_it_is_open_stays_as_it_was_and_says_so(pag
     expect(page.get_by_role("treeitem", name="n: 1")).to_be_visible()
     for name in ("Fork…", "Roll back…", "More"):
         expect(page.get_by_role("button", name=name)).to_have_count(0)
-
-
-def test_a_store_that_is_away_is_told_with_what_to_do_and_its_return_is_noticed(page, store, server, watched):
-    watched.foreseen.append("503 (Service Unavailable)")
-    trouble = {"title": "store unreachable", "status": 503, "code": "store_unreachable", "detail": "The store is away."}
-    body = json.dumps({**trouble, "kept": "every acknowledged write", "do": "start its database"})
-    with Perdure(store) as app:
-        app.tasks.open("quiet")
-    page.goto(f"{server.told['url']}/tasks")
-    row = page.get_by_role("row").filter(has_text="quiet")
-    expect(row).to_be_visible()
-    page.route(
-        re.compile("/v1/(?!stream)"),
-        lambda route: route.fulfill(status=503, content_type="application/problem+json", body=body),
-    )
-    page.get_by_role("link", name="quiet").click()
-    expect(page.locator(".strip.bad")).to_have_text("The store is away. start its database.")
-    page.unroute(re.compile("/v1/(?!stream)"))
-    expect(page.get_by_role("heading", level=1)).to_have_text("quiet")
-    expect(page.locator(".strip")).to_have_count(0)
 
 
 def test_a_clock_that_is_wrong_is_said_and_every_time_is_the_servers(store, server, another, new_link):

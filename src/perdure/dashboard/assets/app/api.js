@@ -22,8 +22,9 @@ export class Problem extends Error {
   }
 }
 
-/** Told of every refusal: sessions end, and stores go away. @type {{refused: (problem: Problem) => void}} */
-export const listener = { refused: () => {} };
+/** Told of every answer, for the connection light and for sessions that end.
+ * @type {{answered: (status: number) => void, silent: () => void}} */
+export const listener = { answered: () => {}, silent: () => {} };
 
 let client = "dashboard/0";
 /** @param {string} version */
@@ -38,12 +39,12 @@ export async function ask(method, path, init = {}) {
     answer = await fetch(path, { credentials: "same-origin", redirect: "error", ...init, method });
   } catch (error) {
     if (init.signal?.aborted) throw error;
+    listener.silent();
     throw new Problem(0, { code: "no_answer" });
   }
-  if (answer.ok || answer.status === 304) return answer;
-  const problem = await problemOf(answer);
-  listener.refused(problem);
-  throw problem;
+  listener.answered(answer.status);
+  if (!answer.ok && answer.status !== 304) throw await problemOf(answer);
+  return answer;
 }
 
 /** @param {Response} answer */

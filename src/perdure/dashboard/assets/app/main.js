@@ -10,7 +10,7 @@ import { startKeys } from "./keys.js";
 import { place, startRouter } from "./router.js";
 import { Shell, title } from "./shell.js";
 import { counts, forget, openQuestions, session, subject, version } from "./store.js";
-import { follow, pollCounts, startStream, storeIsAway } from "./stream.js";
+import { follow, pollCounts, startStream } from "./stream.js";
 
 introduce(version);
 startRouter();
@@ -24,10 +24,7 @@ async function findSession() {
   }
 }
 
-listener.refused = (problem) => {
-  if (problem.status === 401 && session.peek()) forget();
-  else if (problem.status === 503 && problem.code.startsWith("store_")) storeIsAway(problem);
-};
+listener.answered = (status) => { if (status === 401 && session.peek()) forget(); };
 
 effect(() => { document.title = title(); });
 effect(() => {

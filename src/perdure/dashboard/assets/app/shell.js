@@ -6,11 +6,11 @@ import { useEffect, useState } from "preact/hooks";
 import { DialogHost } from "./dialog.js";
 import { clockSeconds, roughly } from "./format.js";
 import { Icon } from "./icons.js";
-import { Button, Code, Empty, Panel, Said, html } from "./parts.js";
+import { Button, Code, Empty, Panel, html } from "./parts.js";
 import { PAGES, place } from "./router.js";
 import { gateSay, pageSay, partsSay, product, shellSay } from "./say/common.js";
 import { announcement, clock, clockSkew, connection, hasEnded, openQuestions, place as storePlace, session, subject } from "./store.js";
-import { away, caughtUp } from "./stream.js";
+import { caughtUp } from "./stream.js";
 
 const NAVIGATION = /** @type {[string, string, string][]} */ ([["now", "/", "now"], ["tasks", "/tasks", "tasks"], ["inbox", "/inbox", "inbox"], ["operate", "/operate", "operate"]]);
 
@@ -83,7 +83,6 @@ function Strip() {
     return () => clearTimeout(timer);
   }, [state]);
   useEffect(() => { if (told) { const timer = setTimeout(() => setTold(null), 6000); return () => clearTimeout(timer); } }, [told]);
-  if (away.value) return html`<div class="strip bad" role="status"><${Said}>${[away.value.message, away.value.do].filter(Boolean).map((text) => (/[.!?]$/.test(text) ? text : `${text}.`)).join(" ")}<//></div>`;
   if (state === "lost") {
     clock.value; // counts down
     const wait = next - Date.now();

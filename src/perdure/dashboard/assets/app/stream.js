@@ -18,7 +18,7 @@ export const reread = signal(0);
 
 /** @type {Map<string, Set<Handler>>} */
 const wanted = new Map();
-const SILENCE = 40_000, HIDDEN = 20_000, POLL = 5_000, AWAY = 2_000;
+const SILENCE = 40_000, HIDDEN = 20_000, POLL = 5_000;
 let current = /** @type {AbortController|null} */ (null);
 let lastId = streamAtBoot, tries = 0, timer = 0, watchdog = 0, isStarted = false, missed = 0, wasLost = false, recount = 0, settled = 0;
 
@@ -124,28 +124,6 @@ export async function pollCounts() {
   } catch (error) {
     if (error instanceof Problem && error.status === 401) end();
   }
-}
-
-/** What the server says while it cannot reach its store; null: it can. */
-export const away = signal(/** @type {Problem|null} */ (null));
-let looking = 0;
-
-/** Look every 2 s whether the store is back; then everything is read again. @param {Problem} problem */
-export function storeIsAway(problem) {
-  away.value = problem;
-  looking ||= setTimeout(look, AWAY);
-}
-
-async function look() {
-  looking = 0;
-  try {
-    if (!document.hidden) await get("/v1/counts?parts=inbox");
-    else return void (looking = setTimeout(look, AWAY));
-  } catch (error) {
-    if (error instanceof Problem && error.status === 503) return; // which has begun another look
-  }
-  away.value = null;
-  reread.value++;
 }
 
 function end() {
