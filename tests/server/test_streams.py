@@ -175,16 +175,6 @@ async def test_a_stream_ends_when_its_caller_may_not_listen_any_more(quick_url):
             assert list(heard) == []
 
 
-def test_a_revocation_ends_the_streams_of_its_credential_at_once(quick_url):
-    with a_server(quick_url) as (address, server):
-        server.live.pace = Pace(beat=3600.0, check=3600.0)
-        with hearing(address, "/v1/stream?topics=tasks") as heard:
-            next(heard)
-            server._identity.caller = None
-            server.live._waker.get_loop().call_soon_threadsafe(server.live.note_revocation)
-            assert until(heard, "end")
-
-
 def test_a_credential_has_so_many_streams_and_gets_them_back(quick_url):
     with a_server(quick_url, streams_per_key=2) as (address, server), httpx2.Client(trust_env=False) as client:
         path = "/v1/stream?topics=tasks"

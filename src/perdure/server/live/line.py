@@ -1,7 +1,6 @@
 """One open stream: what it has to do beside its messages, and how it ends.
 
-Every 15 s it sends a comment with the server's time. Every 30 s, and when this server revokes a credential, it looks
-whether its caller may still listen. It says
+Every 15 s it sends a comment with the server's time. Every 30 s it looks whether its caller may still listen. It says
 `bye` when the server leaves, after which a client comes back, and `end` when the caller may not listen any more.
 """
 
@@ -29,7 +28,6 @@ class OpenLine:
         self._ask, self._server, self._loop = ask, ask.server, asyncio.get_running_loop()
         self._pace = ask.server.part(Live).pace
         self._beat, self._check = self._loop.time() + self._pace.beat, self._loop.time() + self._pace.check
-        self._revocations = ask.server.part(Live).revocations
         self.caller = ask.caller
         self.is_over = False
 
@@ -46,8 +44,7 @@ class OpenLine:
         now = self._loop.time()
         if self._server.stopping.is_set():
             return self._last("bye", {"why": "the server leaves; come back"})
-        if now >= self._check or self._revocations != self._server.part(Live).revocations:
-            self._revocations = self._server.part(Live).revocations
+        if now >= self._check:
             self._check = now + self._pace.check
             caller = await self._ask.renew() if self._ask.renew is not None else self._ask.caller
             if caller is None:

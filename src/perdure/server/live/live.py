@@ -29,18 +29,12 @@ class Live:
         self.rooms = Rooms(settings.streams_per_key, settings.streams, telemetry.note_refused_stream)
         self.pace = Pace()
         self._feeds, self._stopping = Feeds(clock, telemetry), stopping
-        self.revocations = 0  # of credentials; every open stream looks whether it was its own
         self._waker: asyncio.Task[None] | None = None
 
     def feed_of(self, namespace: str, app: Perdure) -> Feed:
         if self._waker is None:
             self._waker = asyncio.create_task(self._wake_at_the_end())
         return self._feeds.of(namespace, app)
-
-    def note_revocation(self) -> None:
-        """End the streams of a credential that may not listen any more; those of other servers end within `check`."""
-        self.revocations += 1
-        self._feeds.wake()
 
     async def _wake_at_the_end(self) -> None:
         await self._stopping.wait()

@@ -11,7 +11,6 @@ from perdure._tasks import Kept
 from perdure.server.credentials import ApiKey, MadeKey
 from perdure.server.desk import Desk
 from perdure.server.http import Answer, Ask, HttpProblem, version_tag
-from perdure.server.live import Live
 from perdure.server.table import Nothing, Route
 
 _LONGEST_OVERLAP = timedelta(days=7)
@@ -110,7 +109,6 @@ async def rotate(ask: Ask[Nothing, Rotation]) -> Answer:
 
 async def revoke(ask: Ask[Nothing, None]) -> Answer:
     await ask.server.part(Desk).keys.revoke(await _get(ask))
-    ask.server.part(Live).note_revocation()
     return Answer(status=204)
 
 

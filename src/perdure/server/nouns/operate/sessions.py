@@ -10,7 +10,6 @@ from perdure._ground.clock import moment
 from perdure.server.access import cookie_name, cookie_of
 from perdure.server.desk import Desk
 from perdure.server.http import Answer, Ask, HttpProblem
-from perdure.server.live import Live
 from perdure.server.table import Nothing, Route
 
 _WEEK = 7 * 24 * 3600  # seconds; the server ends it earlier
@@ -79,7 +78,6 @@ async def change_namespace(ask: Ask[Nothing, Whither]) -> Answer:
 async def leave(ask: Ask[Nothing, None]) -> Answer:
     desk = ask.server.part(Desk)
     await desk.sessions.end(cookie_of(ask.headers, desk.place.port) or "")
-    ask.server.part(Live).note_revocation()
     return Answer(status=204, headers={"Set-Cookie": _cookie(ask, "", 0)})
 
 
