@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import expect
 
 from perdure.sync import Perdure
 from tests.browser import agents
@@ -66,25 +66,3 @@ def test_ten_tabs_all_load_and_those_in_the_background_hold_no_stream(app, page,
         tab.goto(f"{server.told['url']}/tasks")
         expect(tab).to_have_title(re.compile(r"^\(1\) Tasks"))
     assert streams == []
-
-
-def hold_streams(page: Page) -> list[Route]:
-    """The streams that the page asks for from now on, each on its way until it is continued or answered."""
-    held: list[Route] = []
-    page.route("**/v1/stream*", lambda route: held.append(route))
-    return held
-
-
-def test_a_task_made_before_the_stream_of_a_new_page_opens_is_shown(app, page, server, watched):
-    app.tasks.open("before")
-    witness = watched.page()
-    witness.goto(f"{server.told['url']}/tasks")
-    expect(witness.locator(".light.live")).to_be_visible()
-    held = hold_streams(page)
-    with page.expect_request("**/v1/stream*"):
-        page.goto(f"{server.told['url']}/tasks")
-    expect(page.get_by_role("row").filter(has_text="before")).to_be_visible()
-    app.tasks.open("between")
-    expect(witness.get_by_role("row").filter(has_text="between")).to_be_visible()
-    held[-1].continue_()
-    expect(page.get_by_role("row").filter(has_text="between")).to_be_visible()

@@ -6,7 +6,6 @@ import httpx2
 import pytest
 
 from perdure import Perdure, durable, step
-from perdure._model import INBOX_KINDS
 from perdure.server.live import Pace
 from tests.server.streaming import PATIENCE, Heard, a_server, hearing, until
 
@@ -34,24 +33,6 @@ async def test_a_stream_tells_of_tasks_that_change(url):
             await task.cancel()
             await task.delete()
             assert until(heard, "gone").data["uid"] == task.uid
-
-
-async def test_a_stream_after_a_message_names_the_topics_that_tell_only_from_now_on(url):
-    with a_server(url) as (address, _), hearing(address, "/v1/stream?topics=tasks,inbox") as first:
-        assert until(first, "hello").data["begins"] == ["tasks", "inbox"]
-        async with Perdure(url) as app:
-            task = await app.tasks.create("report", state={})
-            after = until(first, "task").id
-            await task.pause("Ship?", reason="human_approval")
-            one = {**dict.fromkeys(INBOX_KINDS, 0), "approval": 1}
-            until(first, "inbox", count=one)
-        with hearing(address, "/v1/stream?topics=tasks,inbox,journal:report", after) as second:
-            hello = until(second, "hello").data
-            assert (hello["resumed"], hello["begins"]) == (True, [f"journal:{task.uid}"])
-            assert until(second, "inbox", count=one)
-    with a_server(url) as (address, _), hearing(address, "/v1/stream?topics=inbox", after) as third:
-        hello = until(third, "hello").data
-        assert (hello["resumed"], hello["begins"]) == (False, ["inbox"])
 
 
 async def test_a_stream_tells_what_waits_for_people_and_what_was_decided(url):

@@ -14,7 +14,7 @@ from perdure._ground.clock import moment
 from perdure.dashboard import shell
 from perdure.dashboard.asset_files import assets
 from perdure.errors import PerdureError
-from perdure.server import Ask, Desk, Handler, Live, Route, Services, Session, Streamed, Unread, cookie_of
+from perdure.server import Ask, Desk, Handler, Route, Services, Session, Streamed, Unread, cookie_of
 
 DOCUMENTS = {  # each address of a page, and the page that is loaded first
     "/": "now",
@@ -106,8 +106,7 @@ async def _boot(server: Services, headers: Mapping[str, str], place: str) -> dic
         desk = server.part(Desk)
         session = await desk.sessions.check(cookie_of(headers, desk.place.port) or "")
         if session is not None:
-            feed = server.part(Live).feed_of(session.namespace, server.app_of(session.namespace))
-            boot |= {"session": _who(session), "place": place, "stream": feed.position}
+            boot |= {"session": _who(session), "place": place}
     except PerdureError:
         boot["trouble"] = True  # the page asks /v1/session, which tells what is wrong
     return boot

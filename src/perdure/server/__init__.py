@@ -23,7 +23,6 @@ __getattr__ = lazy_door(
         ),
         "desk": ("Desk",),
         "http": ("Answer", "Ask", "Caller", "Handler", "Scope", "Services", "Streamed"),
-        "live": ("Live",),
         "pipeline": ("Server",),
         "settings": ("Settings", "load_settings"),
         "table": ("Raw", "Route", "Unread", "routes"),

@@ -21,7 +21,6 @@ from perdure.server.process import (
 )
 from perdure.server.desk import Desk
 from perdure.server.http import Answer, Ask, Caller, Handler, Scope, Services, Streamed
-from perdure.server.live import Live
 from perdure.server.pipeline import Server
 from perdure.server.settings import Settings, load_settings
 from perdure.server.table import Raw, Route, Unread, routes
@@ -53,7 +52,6 @@ __all__ = [
     "Scope",
     "Services",
     "Streamed",
-    "Live",
     "Server",
     "Settings",
     "load_settings",

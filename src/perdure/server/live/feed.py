@@ -58,10 +58,8 @@ class Feed:
         self.app, self.id = app, secrets.token_hex(6)
         self._changes = TaskChanges(app, clock, self._audiences, figures)
         self._sources: dict[str, Source] = {"tasks": self._changes}
-        self._told_from: dict[str, int] = {"tasks": 0}  # the number after which a topic has told everything
         self._due: dict[str, float] = {}
         self._listeners: dict[str, set[Buffer]] = {}
-        self._heard_by: set[bool] = set()
         self._watches: dict[str, TaskWatch] = {}
         self._number = 0
         self._kept: deque[tuple[int, tuple[str, ...], Message | None]] = deque(maxlen=_KEPT)
@@ -77,16 +75,8 @@ class Feed:
         return bool(self._listeners or self._watches)
 
     def _audiences(self) -> set[bool]:
-        """Whether there are listeners with `data:read`, and whether there are any without; if there is none, those that
-        were there last: they may come back for what they have missed."""
-        now = {buffer.caller.reads_data for buffers in self._listeners.values() for buffer in buffers}
-        self._heard_by = now or self._heard_by
-        return self._heard_by
-
-    @property
-    def position(self) -> str:
-        """The id of the newest message: a stream after it tells what has changed since now."""
-        return self._spell(self._number)
+        """Whether there are listeners with `data:read`, and whether there are any without."""
+        return {buffer.caller.reads_data for buffers in self._listeners.values() for buffer in buffers}
 
     @property
     def is_over(self) -> bool:
@@ -98,16 +88,13 @@ class Feed:
         self, topics: Mapping[str, Task | None], *, after: str | None, caller: Caller
     ) -> AsyncIterator[Buffer]:
         """A buffer that gets what these topics tell: a topic of one task comes with that task. `after` is the id of the
-        last message that the client has had; if it is still known, the buffer begins with what came since. A topic that
-        was not looked at since then is in `buffer.begins`: what it would have told is not known."""
+        last message that the client has had; if it is still known, the buffer begins with what came since."""
         buffer = Buffer(caller)
         self._join(buffer, topics, after)
         try:
             await self._begin()
             for topic, task in topics.items():
                 await self._open(topic, task)
-            number = self._number_of(after) if buffer.is_resumed and after is not None else -1
-            buffer.begins = [topic for topic in topics if self._told_from.get(topic, number) > number]
             yield buffer
         finally:
             for topic in topics:
@@ -116,7 +103,6 @@ class Feed:
                     del self._listeners[topic]
                     if topic != "tasks":
                         self._sources.pop(topic, None)
-                        self._told_from.pop(topic, None)
 
     def _join(self, buffer: Buffer, topics: Collection[str], after: str | None) -> None:
         """Without a pause in between: what is told from here on is in the buffer, and what was told before is not."""
@@ -138,7 +124,7 @@ class Feed:
                 return
             await source.look(asyncio.get_running_loop().time())
             if topic in self._listeners:
-                self._sources[topic], self._told_from[topic] = source, self._number
+                self._sources[topic] = source
 
     def _source(self, topic: str, task: Task | None) -> Source | None:
         if task is not None:
@@ -160,8 +146,11 @@ class Feed:
     def _since(self, last_id: str, topics: Collection[str]) -> list[tuple[str, Message]] | None:
         """The messages of these topics since a given one; None when it is no longer stored, or belongs to another
         feed."""
-        number = self._number_of(last_id)
-        if not max(0, self._number - len(self._kept)) <= number <= self._number:
+        feed, _, text = last_id.partition(".")
+        if feed != self.id or not (text.isascii() and text.isdecimal() and len(text) <= 15):
+            return None
+        number, oldest = int(text), self._number - len(self._kept)
+        if not oldest <= number <= self._number:
             return None
         found: dict[object, tuple[str, Message]] = {}
         for one, of, message in self._kept:
@@ -171,11 +160,6 @@ class Feed:
                 found.pop(message.about, None)
                 found[message.about] = (self._spell(one), message)
         return list(found.values())
-
-    def _number_of(self, id: str) -> int:
-        """The number of a message of this feed; -1 if the id is not of this feed."""
-        feed, _, text = id.partition(".")
-        return int(text) if feed == self.id and text.isascii() and text.isdecimal() and len(text) <= 15 else -1
 
     def _spell(self, number: int) -> str:
         return f"{self.id}.{number}"

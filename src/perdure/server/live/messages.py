@@ -46,7 +46,6 @@ class Buffer:
         self.caller = caller
         self.begins_at = ""  # the id of the last message before those that come into it
         self.is_resumed = False
-        self.begins: list[str] = []  # topics that tell only what changes from now on
         self.woken = asyncio.Event()
         self._kept: OrderedDict[Hashable, tuple[str, Message]] = OrderedDict()
         self._size = 0

@@ -12,8 +12,6 @@ import { time } from "./format.js";
 const boot = JSON.parse(document.getElementById("boot")?.textContent || "{}");
 export const version = /** @type {string} */ (boot.version || "");
 export const place = /** @type {string} */ (boot.place || "");
-/** Where the stream stood before anything was read: what it tells after this is not missed. */
-export const streamAtBoot = /** @type {string} */ (boot.stream || "");
 export const isReadOnly = Boolean(boot.read_only);
 
 export const session = signal(/** @type {Session|null} */ (boot.session || null));

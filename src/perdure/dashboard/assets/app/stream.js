@@ -1,14 +1,10 @@
 // @ts-check
 // One stream of changes for the whole tab. Pages name topics; the stream carries their union, and only while the tab
 // is shown. When nothing has come for 40 s the line is dead. A server without a stream is asked again every 5 s.
-//
-// No change falls between a page's first read and the stream: the first stream begins where the server stood before the
-// document was sent, a later one after the last message. A topic that the server has not looked at since then is named
-// in `hello`; its handlers hear `begins`, and read again.
 
 import { signal } from "@preact/signals";
 import { ask, get, Problem } from "./api.js";
-import { announcement, connection, counts, forget, setServerTime, streamAtBoot } from "./store.js";
+import { announcement, connection, counts, forget, setServerTime } from "./store.js";
 import { connectionSay } from "./say/common.js";
 
 /** @typedef {(event: string, data: any) => void} Handler */
@@ -20,7 +16,7 @@ export const reread = signal(0);
 const wanted = new Map();
 const SILENCE = 40_000, HIDDEN = 20_000, POLL = 5_000;
 let current = /** @type {AbortController|null} */ (null);
-let lastId = streamAtBoot, tries = 0, timer = 0, watchdog = 0, isStarted = false, missed = 0, wasLost = false, recount = 0, settled = 0;
+let lastId = "", tries = 0, timer = 0, watchdog = 0, isStarted = false, missed = 0, wasLost = false, recount = 0, settled = 0;
 
 /** Hear of changes; returns how to stop. @param {string[]} topics @param {Handler} handler */
 export function follow(topics, handler) {
@@ -167,12 +163,7 @@ function take(block) {
 function dispatch(event, value) {
   if (event === "end") return end();
   if (event === "bye") return;
-  if (event === "hello") {
-    setServerTime(value.at);
-    if (wasLost) reread.value++; // reads have failed meanwhile
-    else tell("begins", value, (value.begins ?? []).flatMap((/** @type {string} */ topic) => [...(wanted.get(topic.replace(":", ":~")) ?? [])]));
-    return;
-  }
+  if (event === "hello") { setServerTime(value.at); if (wasLost && !value.resumed) reread.value++; return; }
   if (event === "reset") { lastId = ""; reread.value++; return; }
   if (event === "counts") {
     counts.value = { ...counts.peek(), ...value.counts };
@@ -181,12 +172,8 @@ function dispatch(event, value) {
     settled = setTimeout(pollCounts, 1500);
   }
   if (wasLost) missed++;
-  tell(event, value, [...wanted.values()].flatMap((all) => [...all]));
-}
-
-/** Tell each handler once. @param {string} event @param {any} value @param {Handler[]} handlers */
-function tell(event, value, handlers) {
-  for (const handler of new Set(handlers)) handler(event, value);
+  const called = new Set();
+  for (const all of wanted.values()) for (const handler of all) if (!called.has(handler)) { called.add(handler); handler(event, value); }
 }
 
 /** How many changes came since the line was back; told once. */

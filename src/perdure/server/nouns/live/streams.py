@@ -55,10 +55,10 @@ async def _changes(
     ask: Ask[Any, Any], feed: Feed, buffer: Buffer, topics: dict[str, Task | None]
 ) -> AsyncIterator[bytes]:
     line = OpenLine(ask)
-    about = {"feed": feed.id, "resumed": buffer.is_resumed, "begins": buffer.begins}
-    yield line.hello(about, buffer.begins_at)
-    for message in await feed.current(buffer.begins):
-        yield sse(message.event, message.data(line.caller))
+    yield line.hello({"feed": feed.id, "resumed": buffer.is_resumed}, buffer.begins_at)
+    if not buffer.is_resumed:
+        for message in await feed.current(topics):
+            yield sse(message.event, message.data(line.caller))
     while not line.is_over:
         why, found = buffer.take()
         pieces = [sse("reset", to_json({"why": why}))] if why else []

@@ -27,7 +27,7 @@ export default function TaskPage({ place }) {
     if (!uid) return;
     let timer = 0;
     const stop = follow([`task:~${uid}`], (event, data) => {
-      if (event !== "begins" && data?.uid !== uid && data?.task?.uid !== uid) return;
+      if (data?.uid !== uid && data?.task?.uid !== uid) return;
       if (event === "task") keep(data.task);
       if (event === "progress") return;
       timer ||= setTimeout(() => { timer = 0; setTurn((n) => n + 1); }, 250);

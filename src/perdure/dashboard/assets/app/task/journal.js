@@ -31,7 +31,7 @@ export default function Journal({ task, situation, turn, onCount }) {
   useEffect(() => {
     let timer = 0;
     const stop = follow([`journal:~${task.uid}`], (event, data) => {
-      if (event === "begins" || (event === "entries" && data.uid === task.uid)) timer ||= setTimeout(() => { timer = 0; setGrown((n) => n + 1); }, 250 + (told?.position.length ?? 0) / 10);
+      if (event === "entries" && data.uid === task.uid) timer ||= setTimeout(() => { timer = 0; setGrown((n) => n + 1); }, 250 + (told?.position.length ?? 0) / 10);
     });
     return () => { stop(); clearTimeout(timer); };
   }, [task.uid]);

@@ -46,7 +46,6 @@ function useUnits(task, turn) {
   }, [task.uid, turn, reread.value]);
   const [news, setNews] = useState(/** @type {Record<string, any>} */ ({}));
   useEffect(() => follow([`units:~${task.uid}`], (event, data) => {
-    if (event === "begins") reload();
     if (event === "unit" && data.task === task.uid) setNews((all) => ({ ...all, [data.unit.uid]: data.unit }));
   }), [task.uid]);
   useEffect(() => setNews({}), [value]);

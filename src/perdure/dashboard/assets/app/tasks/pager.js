@@ -47,7 +47,6 @@ export function usePager(filter, isHeld) {
       if (!isKnown || filterOf(state.current.key).sort === "changed") state.current.changed.add(data.task.uid);
     } else if (event === "gone") state.current.changed.add(data.uid);
     else return;
-    else if (event === "begins") state.current.changed.add(event);
     const { changed } = state.current;
     if (changed.size) setRows((before) => (before.waiting === changed.size ? before : { ...before, waiting: changed.size }));
   }), []);
